@@ -99,6 +99,7 @@ SHARED_MODULES = {
     "backup": _COMMAND,
     "doctor": _COMMAND,
     "nodes": _COMMAND,
+    "reload": _COMMAND,
     "state": _COMMAND,
     "status": _COMMAND,
     "trigger": _COMMAND,

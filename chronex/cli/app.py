@@ -70,6 +70,12 @@ def _run() -> Declaration:
     return run
 
 
+def _reload() -> Declaration:
+    from chronex.cli.commands.reload import reload
+
+    return reload
+
+
 def _tui() -> Declaration:
     from chronex.cli.commands.tui import tui
 
@@ -319,6 +325,7 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     ),
     "init": (_init, "Write a commented starter chronex.toml."),
     "apply": (_apply, "Bring the jobs of the store to what the job file says."),
+    "reload": (_reload, "Have the daemon apply its job file again: all of it or nothing."),
     "run": (_run, "Apply the job file and run its jobs until stopped, with the dashboard."),
     "stop": (_stop, "Stop the daemon; commands go on unless it is told otherwise."),
     "restart": (_restart, "Replace the daemon by a new one, of the version that is installed now."),
@@ -371,7 +378,7 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
         "Check the store and the machine: records, space, permissions; zone data, clock, service, and "
         "whether the programs that jobs name are found.",
     ),
-    "store": (_store, "The store as a whole: copy it from a directory into a database, or back."),
+    "store": (_store, "The store as a whole: copy it, and look after one in a database: migrate, check, roles."),
     "backup": (_backup, "Write the whole store to one file; safe while a daemon runs."),
     "restore": (_restore, "Put a backup in the store's place; what was there is kept beside it."),
     "simulate": (
@@ -381,8 +388,7 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     ),
     "import": (
         _import,
-        "Carry schedules over, and prove it: every instant of the next five years that differs is listed "
-        "with its reason.",
+        "Carry schedules over, and tell of each job whether it is the same, what differs and what is lost.",
     ),
     "service": (_service, "Run Chronex as a service of your user: systemd on Linux, launchd on macOS."),
     "completion": (_completion, "Print a completion script for a shell."),

@@ -91,6 +91,8 @@ def attempt_json(attempt: Attempt) -> dict[str, Any]:
         "usage": None if attempt.usage is None else _plain(attempt.usage),
         "leftovers": attempt.leftovers,
         "errno": attempt.errno,
+        "values": dict(attempt.values),
+        "values_problem": attempt.values_problem or None,
         "node": attempt.owner or None,
         "pid": None if attempt.process is None else attempt.process.pid,
     }

@@ -27,6 +27,7 @@ from chronex.daemon.wakeups import (
 )
 from chronex.engine.clock_steps import begin_where_never_set, follow_clock, newest_sign, rewind
 from chronex.engine.commands import bound_dead_letters
+from chronex.engine.commands.boot_starts import start_jobs_of_boot
 from chronex.engine.commands.stopping import RESTART
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.engine.membership import KILL_AFTER_MS, STOP_AFTER_MS, TRUSTED_MS, is_any_silent, is_here
@@ -46,7 +47,7 @@ from chronex.run import RunContext, is_alive
 from chronex.run.functions import Calls
 from chronex.run.secret_values import has_secret
 from chronex.storage import journal
-from chronex.storage.ports import ReadTransaction, Store, Transaction
+from chronex.storage.ports import FailsOver, LostCommits, ReadTransaction, Store, Transaction
 from chronex.storage.records import EVERYTHING, Reading, Records
 from chronex.storage.scopes import JOURNAL_ONLY
 
@@ -90,6 +91,8 @@ class Daemon:
         self.clock = run_context.clock
         self.registration = Registration(store, node, self.clock, self._described)
         self.registration.on_trusted = self._tell_keepers
+        if isinstance(store, FailsOver):
+            store.on_went_back = self._went_back
         engine.placement = lambda job: fits_node(job, self.node)
         engine.epoch = node.epoch if node.lease_ms else None
         self.calls = calls or Calls()
@@ -217,6 +220,17 @@ class Daemon:
         """No new claim from now on; running work may take its time."""
         self.stop(StopMode.DRAIN)
 
+    def _went_back(self, lost: LostCommits) -> None:
+        """Called on a thread of the store: what others have decided on meanwhile must not go on here too."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(lambda: self._note(self._end_taken(lost)))
+
+    async def _end_taken(self, lost: LostCommits) -> None:
+        log_event(log, "StoreWentBack", {"conflicts": list(lost.conflicts)}, logging.WARNING)
+        if lost.conflicts:
+            running = await self.store.view_async(lambda tx: _running(Reading(tx)))
+            self.executor.stop_all_but({one.id for one in running if one.owner == self.node.id})
+
     def note_functions(self) -> None:
         """This program has a further function: tell others, and look again at what is due."""
         self._note(self._tell_functions())  # else the next heartbeat tells it
@@ -275,6 +289,7 @@ class Daemon:
         if not self.registration.is_shared:  # the clock of a database is no machine's to set
             self._check_clock_set_back()
         self._ages = AgeClock(self.clock, await self.store.view_async(lambda tx: Reading(tx).nodes()))
+        await self._start_jobs_of_boot()
         await self.registration.put(self.node)
         if self.keepers is not None and self.keepers.starts_at_once:
             # After the record: others clear away what lies there of a node that they do not know.
@@ -285,6 +300,13 @@ class Daemon:
         fail_point("node registered")
         await self._take_over()
         self.on_begun()
+
+    async def _start_jobs_of_boot(self) -> None:
+        """Before this node is on record, by which the next one sees that the boot has been answered."""
+        now_ms = self.clock.wall_ms()
+        asked = await self.store.update_async(lambda tx: start_jobs_of_boot(Records(tx, now_ms), self.node))
+        if asked:
+            log_event(log, "first daemon since the machine was started", {"jobs": ", ".join(asked[:20])})
 
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""

@@ -77,7 +77,7 @@ _DAYS = 'write [calendars.NAME] with holidays, dates or ics, and except = ["NAME
 _TOLD = 'notify = ["command"] runs when the job fails and when it is well again; on_complete after every run'
 _OUTPUT = "output is kept by itself: chronex logs JOB shows it; log_limit says how much of it"
 _INCLUDE = "apply each file by itself: a store takes the jobs of several"
-_BOOT = 'schedule = "@once +1s" runs once; what belongs to every boot is started by the service manager'
+_BOOT = 'write schedule = "@start": once each time the machine has started'
 
 # What newcomers look for first: one sentence that helps, instead of a list of all keys.
 ADVICE = {

@@ -265,13 +265,24 @@ class JobKeys(NamedTuple):
         return key in self.entry.expect_table()
 
 
-def read_defaults(entry: Entry) -> Defaults:
+def read_defaults(entry: Entry, base: Defaults | None = None) -> Defaults:
+    """The table over `base`, which are the defaults of the directory that the file is part of."""
+    base = base or Defaults()
     given = _one_failure_key(entry, read_table(entry, DEFAULTS, "[defaults] and its keys below it"))
-    retry, recovery = _policies(entry, given, Defaults())
+    retry, recovery = _policies(entry, given, base)
     for key in ("except", "only"):
         if key in given:
             named_calendars(entry.child(key), given[key])
-    return Defaults(given, retry, recovery, TaskEnvironment().within(entry, given))
+    return Defaults(_over(base.given, given), retry, recovery, base.task_environment.within(entry, given))
+
+
+def _over(base: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """What is written further in wins; of a table, each of its keys."""
+    merged = {**base, **given}
+    for key, value in given.items():
+        if isinstance(value, dict) and isinstance(base.get(key), dict):
+            merged[key] = {**base[key], **value}
+    return merged
 
 
 def read_jobs(entry: Entry, defaults: Defaults, zone: FileZone) -> tuple[Job, ...]:

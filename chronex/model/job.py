@@ -328,6 +328,8 @@ class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
     paused_until_ms: int | None = None
     # Who paused it.
     paused_by: str = ""
+    # The boot of each machine for which `@start` has been answered; a store of one machine has one without a name.
+    boots: dict[str, str] = {}
     # When the last pause began; what was due since then and before its end is skipped.
     paused_from_ms: int | None = None
     # Earlier pauses as spans of their own, the oldest first; what was due in one of them is skipped too.

@@ -11,6 +11,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import NamedTuple
 
+from chronex.engine.commands.boot_starts import runs_at_start
 from chronex.engine.membership import seems_alive
 from chronex.engine.plan import lead_ms
 from chronex.engine.usual import RunUsage, Usual, usage_of, usual_of
@@ -264,7 +265,7 @@ def _at_rest(job: Job, *, has_next: bool, is_paused: bool) -> Situation:
         return Situation.PAUSED
     if job.progress.counters.failures_in_a_row:
         return Situation.FAILED
-    if not has_next and not job.follows:
+    if not has_next and not job.follows and not runs_at_start(job):
         return Situation.DONE
     return Situation.OK if job.progress.counters.completed else Situation.WAITING
 

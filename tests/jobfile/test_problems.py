@@ -350,7 +350,7 @@ def test_a_bad_default_is_told_once_however_many_jobs_inherit_it() -> None:
 GUESSES = {
     "uid": "user takes a name", "depends_on": "tasks of one job", "needs": "tasks of one job", "image": "docker",
     "memory": "limits", "niceness": "nice", "priority": "nice = 10", "matrix": "one run for each value", "mutex": "flock", "holidays": "[calendars.NAME]",
-    "mailto": "notify =", "dotenv": "env_file", "logfile": "chronex logs", "include": "apply each", "Reboot": "@once",
+    "mailto": "notify =", "dotenv": "env_file", "logfile": "chronex logs", "include": "apply each", "Reboot": "@start",
 }  # fmt: skip
 
 

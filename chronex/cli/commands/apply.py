@@ -11,11 +11,13 @@ import typer
 
 from chronex.cli.options import Config, Form, StorePath, UsageError, check_format, choose, read_duration, store_place
 from chronex.cli.output import JobZones, err, print_result, rfc3339, time_text, timed, zone_of
+from chronex.cli.questions import ask, is_answered
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
     from chronex.cli.store_session import StoreSession
     from chronex.engine.update import Changed, UpdateOptions
+    from chronex.engine.update.diff import Losses
     from chronex.jobfile import JobFile
     from chronex.storage.ports import Store
     from chronex.timing.zones import Zone
@@ -32,7 +34,10 @@ _CHANGE_WORDS = {"preserved": "unchanged", "overridden": "changed", "orphaned": 
 def apply(
     file: Annotated[
         str | None,
-        typer.Argument(help="A job file, or trigger definitions in JSON (default: as for run).", metavar="FILE"),
+        typer.Argument(
+            help="A job file, a directory of them, or trigger definitions in JSON (default: as for run).",
+            metavar="FILE",
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it would do to the coming days.")] = False,
     policy: Annotated[
@@ -47,6 +52,10 @@ def apply(
     days: Annotated[int, typer.Option(help="How many days --dry-run looks ahead.", metavar="N", min=1, max=366)] = 7,
     fail_if_fires_now: Annotated[
         bool, typer.Option("--fail-if-fires-now", help="Change nothing and exit 1 if an edit would start a run.")
+    ] = False,
+    prune: Annotated[
+        bool,
+        typer.Option("--prune", help="Remove what the file has no more, even if that is most of its jobs."),
     ] = False,
     basis: Annotated[
         int | None,
@@ -71,7 +80,7 @@ def apply(
         return run_rollback(*rollback, store, form)
     options = ApplyOptions(
         file=file or config, dry_run=dry_run, policy=policy, window=window, days=days,
-        fail_if_fires_now=fail_if_fires_now, basis=basis, store=store, form=form,
+        fail_if_fires_now=fail_if_fires_now, basis=basis, store=store, form=form, prune=prune,
     )  # fmt: skip
     return run_apply(options)
 
@@ -86,6 +95,7 @@ class ApplyOptions(NamedTuple):
     basis: int | None = None
     store: str | None = None
     form: str = "text"
+    prune: bool = False
 
 
 def run_apply(options: ApplyOptions) -> int:
@@ -134,8 +144,6 @@ def _named(options: ApplyOptions, before_file: str = "") -> list[str]:
 
 
 def _apply(store: OpenedStore, found: JobFile, way: UpdateOptions, options: ApplyOptions) -> int:
-    from chronex.engine.commands import Actor
-    from chronex.engine.update import apply_jobs
     from chronex.storage.journal import head
     from chronex.storage.records import Reading
     from chronex.views.apply_preview import preview
@@ -152,22 +160,48 @@ def _apply(store: OpenedStore, found: JobFile, way: UpdateOptions, options: Appl
         basis = before.basis if basis is None else basis
     if basis is None:
         basis = store.view(head)
-    changes = apply_jobs(
-        store,
-        found.jobs,
-        store.now(),
-        actor=str(Actor.of_this_process("cli")),
-        policy=way.policy,
-        window_ms=way.window_ms,
-        basis=basis,
-        owns=way.owns,
-    )
+    changes = _written(store, found, way, basis, prune=options.prune)
+    if changes is None:
+        err("nothing was changed")
+        return 1
     print_result(
         options.form,
         lambda: {"dry_run": False, "policy": options.policy, "changes": _rows(changes)},
         lambda: [_line(change) for change in changes] or [f"there are no jobs in {found.path}"],
     )
     return 0
+
+
+def _written(
+    store: OpenedStore, found: JobFile, way: UpdateOptions, basis: int, *, prune: bool
+) -> list[Changed] | None:
+    """The changes; None where most jobs would go and the answer was no. Without a terminal that is an error."""
+    from chronex.daemon.reload import file_source
+    from chronex.engine.commands import Actor
+    from chronex.engine.update import apply_jobs
+    from chronex.errors import PruneError
+
+    owner = file_source(Path(found.path))
+
+    def write(*, may_prune: bool) -> list[Changed]:
+        return apply_jobs(
+            store,
+            found.jobs,
+            store.now(),
+            actor=str(Actor.of_this_process("cli")),
+            policy=way.policy,
+            window_ms=way.window_ms,
+            basis=basis,
+            owns=owner._replace(may_prune=may_prune),
+        )
+
+    try:
+        return write(may_prune=prune)
+    except PruneError as error:
+        if not is_answered():
+            raise
+        question = f"this removes {error.removed} of {error.had} jobs of {error.source}; remove them?"
+        return write(may_prune=True) if ask(question) else None
 
 
 def _preview(store: Store, found: JobFile, way: UpdateOptions, options: ApplyOptions) -> int:
@@ -193,6 +227,13 @@ def _print_preview(seen: Preview, options: ApplyOptions, zone: Callable[[str], Z
     print_result(options.form, lambda: _preview_json(seen, options), lambda: _preview_lines(seen, options, zone))
 
 
+def lost_of(changes: Iterable[Changed]) -> Losses:
+    from chronex.engine.update.diff import Change, Losses
+
+    kinds = [change.change for change in changes if change.change is not Change.NEW]
+    return Losses(kinds.count(Change.REMOVED), len(kinds))
+
+
 def _preview_json(seen: Preview, options: ApplyOptions) -> dict[str, Any]:
     return {
         "dry_run": True,
@@ -200,6 +241,7 @@ def _preview_json(seen: Preview, options: ApplyOptions) -> dict[str, Any]:
         "days": options.days,
         "basis": seen.basis,
         "fires_now": seen.fires_now,
+        "needs_prune": lost_of(seen.changes).are_most,
         "changes": _rows(seen.changes),
         "effects": [_effect_json(effect) for effect in seen.effects],
     }
@@ -213,7 +255,11 @@ def _preview_lines(seen: Preview, options: ApplyOptions, zone: Callable[[str], Z
             yield from _effect_lines(effects[change.job], zone(change.job))
     if seen.fires_now:
         yield "FIRES NOW: this edit starts runs at once"
-    command = shlex.join(["chronex", "apply", *_named(options), "--basis", str(seen.basis)])
+    losses = lost_of(seen.changes)
+    if losses.are_most:
+        yield f"REMOVES {losses.removed} of {losses.had} jobs: to apply this, say --prune"
+    prune = ["--prune"] if losses.are_most else []
+    command = shlex.join(["chronex", "apply", *_named(options), *prune, "--basis", str(seen.basis)])
     yield terminal_safe(f"dry run: nothing was changed; to apply exactly this: {command}")
 
 
@@ -235,6 +281,7 @@ def _effect_json(effect: JobPreview) -> dict[str, Any]:
 
     return {
         "job": effect.job,
+        "after": list(effect.after),
         **timed("until", effect.until_ms),
         "added": [times(one) for one in effect.added],
         "removed": [times(one) for one in effect.removed],
@@ -255,6 +302,8 @@ def _effect_lines(effect: JobPreview, zone: Zone) -> Iterator[str]:
         if len(instants) > _MOST_LINES:
             yield f"  {kind:9} … {len(instants) - _MOST_LINES} more until {at(effect.until_ms)}"
 
+    if effect.after:
+        yield f"  follows   {', '.join(effect.after)}"
     yield from lines("fires now", effect.fires_now, lambda one: f"the instant of {at(one.nominal_ms)}")
     yield from lines("moved", effect.moved, lambda pair: f"{at(pair.before.due_ms)} -> {at(pair.after.due_ms)}")
     yield from lines("removed", effect.removed, lambda one: at(one.due_ms))

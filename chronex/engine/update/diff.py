@@ -129,6 +129,23 @@ class JobChange(NamedTuple):
         return found.id
 
 
+class Losses(NamedTuple):
+    """How many of the jobs that a source had an update removes."""
+
+    removed: int
+    had: int
+
+    @property
+    def are_most(self) -> bool:
+        """More than half, and so also all: a file that was cut short looks just like that."""
+        return self.removed * 2 > self.had
+
+
+def losses_of(changes: Iterable[JobChange]) -> Losses:
+    kinds = [change.kind for change in changes if change.old is not None]
+    return Losses(kinds.count(Change.REMOVED), len(kinds))
+
+
 Owns = Callable[[Job], bool]
 
 
@@ -226,7 +243,7 @@ def _new(reading: Reading, new: Job, now_ms: int) -> Job:
 # What a job that goes missing from its file and comes back finds as it was.
 _KEPT_PROGRESS = (
     "paused", "paused_until_ms", "paused_by", "paused_from_ms", "pauses", "counters", "fence", "last_run_ms",
-    "last_success_ms",
+    "last_success_ms", "boots",
 )  # fmt: skip
 
 

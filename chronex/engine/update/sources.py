@@ -23,10 +23,12 @@ def none_is_gone(source: str) -> bool:
 
 
 class JobSource(NamedTuple):
-    """Who applies jobs: it owns what it applied before, and no job of another source."""
+    """Who applies jobs: it owns what it applied before, and no job of another source. One that may not prune does
+    not lose most of its jobs: a file that was cut short looks just like that."""
 
     name: str
     is_gone: IsGone = none_is_gone
+    may_prune: bool = True
 
 
 def is_unknown(source: str) -> bool:

@@ -50,7 +50,7 @@ J102 = Rule("J102", "a key that Chronex does not read", INFO,
             trigger('{ "id": "poll", "expression": "@every 15m", "owner": "ops" }\n'),
             trigger('{ "id": "poll", "expression": "@every 15m", "metadata": { "owner": "ops" } }\n'))  # fmt: skip
 READER_RULES = (
-    _without_example("J001", "the file cannot be read as text", "A job file is UTF-8 of at most 1 MiB."),
+    _without_example("J001", "the file cannot be read as text", "A job file is UTF-8 of at most 16 MiB."),
     _rule("J002", "not valid TOML or JSON", "The text breaks the rules of its format, so that nothing in it counts.",
           "[jobs.backup]\nschedule = 17 3 * * *\n", _JOB),
     _rule("J003", "nested too deeply", "No setting lies deeper than a few levels.",

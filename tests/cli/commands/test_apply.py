@@ -117,7 +117,7 @@ def test_trigger_definitions_are_applied_beside_the_job_file(place: Directory, c
     assert run_apply(place.options(trigger, name="t.json")) == 0
     assert run_apply(place.options()) == 0
     assert place.jobs() == ["a 1", "t 1"]
-    assert run_apply(place.options("[]", name="t.json")) == 0
+    assert run_apply(place.options("[]", name="t.json")._replace(prune=True)) == 0
     assert place.jobs() == ["a 1"]
 
 
