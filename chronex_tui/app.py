@@ -308,6 +308,8 @@ class ChronexApp(App[int]):
             return on_store(f"chronex show {context.job}", context.store)
         if context.screen == "nodes":
             return on_store("chronex nodes --all", context.store)
+        if context.screen == "graph" and context.job:
+            return on_store(f"chronex show {context.job} --graph", context.store)
         if context.screen in ("clock", "density"):
             return on_store(f"chronex tui --screen {context.screen}", context.store)
         return on_store(f"chronex history {context.job}", context.store) if context.job else ""

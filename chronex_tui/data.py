@@ -19,7 +19,6 @@ from chronex.errors import ChronexError, StoreError
 from chronex.model.occurrence import ProcessIdentity
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
-from chronex.views.job_graph import JobGraph
 from chronex.views.nodes import NodeRow
 from chronex_tui.model.attempt_output import AttemptOutput
 from chronex_tui.model.clock_days import ClockDay
@@ -29,6 +28,7 @@ from chronex_tui.model.nodes_table import node_rows
 from chronex_tui.model.snapshot import BoardReader, Firing, HistoryReader, JobDetail, RunKey, Snapshot
 
 if TYPE_CHECKING:
+    from chronex.views.job_graph import JobGraph
     from chronex.views.why.answer import WhyAnswer
     from chronex_store.opening import StorePlace
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from chronex.model.job import Job
 from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
 from chronex.views import filters
-from chronex.views.job_graph import JobGraph
 from chronex.views.jobs import Row
 from chronex.views.nodes import NodeRow
 from chronex_tui.model.clock_days import ClockDay
@@ -23,6 +23,9 @@ from chronex_tui.model.lanes import Lane, Window
 from chronex_tui.model.nodes_table import NodeKey, NodesTable, node_key
 from chronex_tui.model.runs_table import RunsTable, merged, state_of
 from chronex_tui.model.snapshot import EMPTY, NO_HISTORY, Firing, History, JobDetail, RunItem, RunKey, Snapshot
+
+if TYPE_CHECKING:
+    from chronex.views.job_graph import JobGraph
 
 
 @dataclass(frozen=True, slots=True)
