@@ -224,7 +224,7 @@ Container { background: $background; }
 .-tiny #top { height: 1; }
 .-tiny .framed { border: none; }
 .-tiny .framed:focus { border: none; }
-.-bare #jobs-side, .-bare #side-timeline, .-bare #side-log { display: none; }
+.-bare #jobs-side { display: none; }
 
 .-medium #jobs-upper, .-large #jobs-upper { layout: horizontal; }
 .-medium #jobs-left { width: 56%; }
@@ -237,7 +237,9 @@ Container { background: $background; }
 .-large #side-clock { display: block; height: 9; }
 .-large #side-timeline { display: block; height: 10; }
 .-large #side-log { display: block; height: 9; }
-.-medium.-bare #jobs-left, .-large.-bare #jobs-left { width: 100%; }
+.-medium .-bare #jobs-left, .-large .-bare #jobs-left { width: 100%; }
+.-medium .-bare #side-timeline, .-medium .-bare #side-log, .-large .-bare #side-timeline, .-large .-bare #side-log,
+.-large .-bare #side-heatmap { display: none; }
 
 #view-runs { layout: vertical; }
 #runs-left { height: 1fr; width: 1fr; }

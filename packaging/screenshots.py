@@ -41,7 +41,6 @@ SHOTS = {
     "timeline": Shot(StartOptions(screen="timeline"), (120, 30), ("minus",)),
     "clock": Shot(StartOptions(screen="clock"), (120, 40), ("right_square_bracket",)),
     "density": Shot(StartOptions(screen="density", theme="colorblind"), (120, 30), ("down",)),
-    "nodes": Shot(StartOptions(screen="nodes"), (120, 30)),
     "log": Shot(StartOptions(job="backup-db"), (100, 24), ("l",)),
     "explain": Shot(StartOptions(job="backup-db"), (120, 40), ("x",)),
     "trigger": Shot(StartOptions(job="vacuum"), (120, 40), ("t",)),
