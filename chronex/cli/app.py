@@ -382,7 +382,7 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     ),
     "groups": (
         _groups,
-        "List the groups, who holds places in them and who waits.",
+        "List the groups of the store: their limits and rates, who holds places since when, and who waits.",
     ),
     "nodes": (
         _nodes,

@@ -20,7 +20,7 @@ from chronex.engine.update import apply_jobs
 from chronex.engine.update.group_changes import write_groups
 from chronex.errors import StoreError, StoreOutcomeUnknownError
 from chronex.model.event import Event
-from chronex.model.groups import GroupSettings
+from chronex.model.groups import CatchUpPace, GroupSettings
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity
 from chronex.model.reasons import Reason, ReasonCode
@@ -177,6 +177,7 @@ class SimulatedMachine:
         self.stop_time = stop_time
         self.check: CheckOf = nothing_done
         self.task_check: CheckOf = all_done
+        self.pace = CatchUpPace()  # of missed runs, for the schedulers that are started from now on
         self.processes: list[SimulatedProcess] = []
         self.live: dict[str, SimulatedProcess] = {}
         self._ended: dict[str, SimulatedProcess] = {}  # their ends are known to a keeper, and not on record
@@ -220,6 +221,7 @@ class SimulatedMachine:
     def _boot(self) -> None:
         self.detector = WakeupDetector(self.clock)
         self.engine = Engine(self.store, f"node-{self.boots}", self.slots, self._jitter)
+        self.engine.pace = self.pace
         self._adopted: dict[str, Attempt] = {}
         self._put_node()
         self.journal("SchedulerStarted", node=self.engine.node)

@@ -24,6 +24,7 @@ from chronex.storage.journal import append
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore, MemoryStore
 from tests.daemon.test_wakeups import Hands
+from tests.kit.machine import AT_ONCE
 from tests.kit.waits import until_async
 from tests.verify.assertion import assert_verified
 
@@ -39,6 +40,7 @@ class Awake(Hands):
         self.wall = MIDNIGHT + 30_000
         self.store, self.started = store, Counter[int]()
         self.engine = Engine(store, "node-a", slots=1000)
+        self.engine.pace = AT_ONCE
         recovery = RecoveryPolicy(strategy=strategy, max_count=2 if strategy is RecoveryStrategy.BOUNDED else None)
         tasks = (Task(name="main", run=("true",)),)
         job = Job(id="job", schedule=schedule, tasks=tasks, overlap=OverlapPolicy.ALLOW, recovery=recovery)

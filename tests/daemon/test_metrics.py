@@ -47,7 +47,7 @@ from chronex.testing.machine import ProcessOutcome
 from chronex_store import MemoryStore
 from tests.daemon.machine import Machine
 from tests.kit.cluster import Cluster
-from tests.kit.machine import START
+from tests.kit.machine import AT_ONCE, START
 from tests.kit.waits import DEADLINE_S, until, until_async
 from tests.kit.work import assert_cheap
 from tests.tui.examples import FixedClock
@@ -157,6 +157,7 @@ def test_recovery_is_counted_by_strategy_and_what_was_too_much_for_records_too(
     job = Job(id="a", schedule="* * * * * *", tasks=TASK, recovery=RecoveryPolicy(strategy))
     machine = SimulatedMachine([job], outcome=lambda _launch: ProcessOutcome(duration_ms=1))
     machine.run_for(MINUTE)
+    machine.pace = AT_ONCE
     machine.go_down(2 * HOUR)
     machine.run_for(MINUTE)
     found = scraped(page_of(machine))
