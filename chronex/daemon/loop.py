@@ -18,7 +18,7 @@ from chronex.daemon.condition_watch import ConditionWatch
 from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.periodic_tasks import PeriodicTask, PeriodicTasks
-from chronex.daemon.registration import RENEW_S, Registration, clock_facts
+from chronex.daemon.registration import RENEW_S, Registration, clock_facts, running_attempts
 from chronex.daemon.wakeups import (
     LONGEST_BETWEEN_CHECKS_MS,
     TOLERANCE_MS,
@@ -40,7 +40,6 @@ from chronex.keeper.keepers import Keepers
 from chronex.keeper.kept_commands import KeptCommands
 from chronex.keeper.messages import Trust
 from chronex.model.event import Event
-from chronex.model.occurrence import Attempt
 from chronex.model.placement import fits_node
 from chronex.model.policies import StopMode
 from chronex.model.records import Node
@@ -49,7 +48,7 @@ from chronex.run.functions import Calls
 from chronex.run.secret_values import has_secret
 from chronex.storage import journal
 from chronex.storage.ports import FailsOver, LostCommits, ReadTransaction, Store, Transaction
-from chronex.storage.records import EVERYTHING, Reading, Records
+from chronex.storage.records import Reading, Records
 from chronex.storage.scopes import JOURNAL_ONLY
 
 log = logging.getLogger(__name__)
@@ -125,9 +124,8 @@ class Daemon:
             own = (PeriodicTask("lease", RENEW_S, self._heartbeat), *own[1:])
         self.periodic = PeriodicTasks((*own, *periodic), self.clock, self.journal)
         self.zone = settings.timezone
-        self.settings_listeners: list[
-            Callable[[SchedulerSettings], None]
-        ] = []  # called when the job file has changed the settings
+        # Called when the job file has changed the settings.
+        self.settings_listeners: list[Callable[[SchedulerSettings], None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None  # while `run` is under way
         self.on_begun: Callable[[], None] = lambda: None  # it works: what dead nodes left is taken up
         self.on_stopping: Callable[[], None] = lambda: None
@@ -230,7 +228,7 @@ class Daemon:
     async def _end_taken(self, lost: LostCommits) -> None:
         log_event(log, "StoreWentBack", {"conflicts": list(lost.conflicts)}, logging.WARNING)
         if lost.conflicts:
-            running = await self.store.view_async(lambda tx: _running(Reading(tx)))
+            running = await self.store.view_async(lambda tx: running_attempts(Reading(tx)))
             self.executor.stop_all_but({one.id for one in running if one.owner == self.node.id})
 
     def note_functions(self) -> None:
@@ -283,10 +281,7 @@ class Daemon:
                     break
                 self.executor.prestart.prepare(tick.next_ms)
                 self.periodic.start_due()
-                next_ms = tick.next_ms
-                if self.engine.awaits_conditions:
-                    next_ms = self._conditions.begin(next_ms)
-                await self._sleep(next_ms, seen)
+                await self._sleep(self._conditions.begin(tick.next_ms), seen)
         await self._finish()
 
     async def _begin(self) -> None:
@@ -432,7 +427,7 @@ class Daemon:
         self.executor.adopt(adopted)
         self.executor.carry_out(orders)
         if keepers is not None and keepers.has_any_of_others:
-            running = await self.store.view_async(lambda tx: {one.id for one in _running(Reading(tx))})
+            running = await self.store.view_async(lambda tx: {one.id for one in running_attempts(Reading(tx))})
             keepers.tidy(running.__contains__)
 
     def _lives(self, node: Node) -> bool:
@@ -550,7 +545,9 @@ class Daemon:
         if self.has_failed:
             return  # a successor takes up what could not be recorded, as that of a node that died
         await self.registration.put(replace(self.node, stopped_ms=self.clock.wall_ms()), use_reserve=True)
-        left = await self.store.view_async(lambda tx: sum(one.owner == self.node.id for one in _running(Reading(tx))))
+        left = await self.store.view_async(
+            lambda tx: sum(one.owner == self.node.id for one in running_attempts(Reading(tx)))
+        )
         self.journal("SchedulerStopped", {"node": self.node.id, **({"left": left} if left else {})})
         await self.all_noted()
 
@@ -597,10 +594,6 @@ class Daemon:
         """A library engine on the same store may have died; what outlived its deadline is ended."""
         if not self._stopping.is_set():
             await self._take_over()
-
-
-def _running(reading: Reading) -> list[Attempt]:
-    return reading.active_attempts(limit=EVERYTHING)
 
 
 # The daemons of this process by the id of their node. One that nobody holds any more does not work either.
