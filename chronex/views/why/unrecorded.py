@@ -22,6 +22,7 @@ from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import Zone
 from chronex.views.coming_runs import forecast_run
 from chronex.views.job_functions import lacking_functions, named, unstopped
+from chronex.views.why.across_nodes import lacking_node, waits_words
 from chronex.views.why.answer import NO_NAMES, Cause, Link, Source, WhyAnswer, cause_of, stamp
 from chronex.views.why.evidence import Outage, after, down_since, outage_at
 from chronex.views.why.recorded import moved_link, ordered, outage_link
@@ -227,6 +228,11 @@ def _coming(reading: Reading, history: VersionHistory, job: Job, instant_ms: int
     barred = _barred(job, instant_ms, now_ms, zone)
     if barred is not None:
         return barred._replace(links=[*links, *barred.links])
+    if lacking := lacking_node(reading, job, now_ms):
+        rule = f"it waits until {waits_words(job)}, and is missed then"
+        return Finding(
+            Cause.NO_NODE, f"it will wait for a node: {lacking}", [*links, Link(rule, None, Source.POLICY)]
+        )
     if (moved := moved_from(job, instant_ms)) is not None:
         links = [moved_link(moved.nominal_ms, moved.calendar, zone)]
     placed, due = _placement(job, instant_ms, zone)
