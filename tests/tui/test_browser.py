@@ -353,7 +353,9 @@ async def test_a_browser_shows_the_dashboard(example_store: Path, tmp_path: Path
         assert not [one for one in page.errors if "WebGL" not in one], page.errors
         await page.call("Page.navigate", url=server.url.replace(TOKEN, "guessed"))
 
-        async def is_refused() -> bool:
-            return "Nothing here" in (await page.value("document.body?.innerText ?? ''") or "")
+        async def is_refused() -> str:
+            text = str(await page.value("document.body?.innerText ?? ''"))
+            return text if "Nothing here" in text else ""
 
-        await until_async(is_refused, "the page without the token")
+        told: str = await until_async(is_refused, "the page without the token")
+        assert "chronex tui --serve" in told
