@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from chronex.daemon import skip_log
 from chronex.daemon.age_clock import AgeClock
+from chronex.daemon.condition_watch import ConditionWatch
 from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.periodic_tasks import PeriodicTask, PeriodicTasks
@@ -98,7 +99,7 @@ class Daemon:
         self.calls = calls or Calls()
         engine.has_function = self.calls.has
         engine.has_secret = partial(has_secret, inheritance=run_context.inheritance)
-        engine.read_clock = self.clock.wall_ms
+        engine.read_clock, engine.pace = self.clock.wall_ms, settings.catch_up
         runner = None if keepers is None else KeptCommands(keepers, run_context)
         self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls, runner)
         self.executor.on_process_stopped = self._take_over_again
@@ -106,6 +107,8 @@ class Daemon:
         self.must_restart = False  # whoever runs it is to run a new one in its place
         self.problem_of_successor: Callable[[], str] = lambda: ""  # why one could not begin now
         self._ages = AgeClock(self.clock)
+        self._woken = asyncio.Event()  # something other than the store ends the sleep
+        self._conditions = ConditionWatch(store, engine, run_context, self.executor.threads, self._woken.set)
         self._skips = skip_log.SkipLog(store, self.clock, node.id)
         self._away_since_ms: int | None = None  # by the monotonic clock: since when the store takes nothing
         self._noting: set[asyncio.Task[None]] = set()  # events on their way into the journal
@@ -130,7 +133,6 @@ class Daemon:
         self.on_stopping: Callable[[], None] = lambda: None
         self._stopping = asyncio.Event()
         self._must_take_over = False
-        self._woken = asyncio.Event()  # something other than the store ends the sleep
         self._rested: _Rest | None = None
         self._seen_hooks: int | None = None  # the change counter with which no hook waited
 
@@ -281,7 +283,10 @@ class Daemon:
                     break
                 self.executor.prestart.prepare(tick.next_ms)
                 self.periodic.start_due()
-                await self._sleep(tick.next_ms, seen)
+                next_ms = tick.next_ms
+                if self.engine.awaits_conditions:
+                    next_ms = self._conditions.begin(next_ms)
+                await self._sleep(next_ms, seen)
         await self._finish()
 
     async def _begin(self) -> None:
@@ -348,7 +353,7 @@ class Daemon:
         rest, self._rested = self._rested, None
         if rest is None or not self.registration.is_shared or rest.seen != seen or self._away_since_ms is not None:
             return None
-        if rest.next_ms is not None and rest.next_ms <= self.clock.wall_ms():
+        if self.engine.has_news or (rest.next_ms is not None and rest.next_ms <= self.clock.wall_ms()):
             return None
         self._rested = rest
         return Tick((), rest.next_ms, has_more=False)
@@ -529,6 +534,7 @@ class Daemon:
     async def _finish(self) -> None:
         """Wait until all that runs has ended; then record that this node has stopped."""
         self.executor.prestart.discard()
+        self._conditions.stop()
         await self.periodic.stop()
         if not self._stopping.is_set():  # `once`: all that was due runs to its end, later tasks of its jobs too
             await self.executor.finish()

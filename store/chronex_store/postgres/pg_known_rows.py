@@ -13,7 +13,7 @@ from chronex.storage import keys
 from chronex.storage.ports import Row
 
 # Index entries of open records carry their job; those of ended ones, of which there are ever more, do not.
-OPEN_INDEXES = keys.DUE + keys.ACTIVE + keys.QUEUED + keys.PARKED
+OPEN_INDEXES = keys.DUE + keys.ACTIVE + keys.QUEUED + keys.PARKED + keys.IN_LINE
 _OPEN = "('pending', 'queued', 'running')"
 # A statement and its parameters, by place or by name.
 Query = tuple[str, "tuple[Any, ...] | dict[str, Any]"]
@@ -66,12 +66,13 @@ def of_jobs(names: list[str]) -> tuple[Query, ...]:
     )
 
 
-# What nearly every decision asks for: the nodes, and whether a damaged record was ever put aside. Where there are
-# many, they are asked for when they are needed.
-_MOST_NODES, _MOST_ASIDE = 500, 10
+# What nearly every decision asks for: the nodes, whether a damaged record was ever put aside, and whether anybody
+# stands in line. Where there are many, they are asked for when they are needed.
+_MOST_NODES, _MOST_ASIDE, _MOST_IN_LINE = 500, 10, 10
 FIRST_QUERIES: tuple[Query, ...] = (
     ("SELECT key, value FROM node LIMIT %s", (_MOST_NODES + 1,)),
     ("SELECT key, value FROM other WHERE key >= 'Q' AND key < 'R' LIMIT %s", (_MOST_ASIDE + 1,)),
+    ("SELECT key, value FROM index_entry WHERE key >= 'l' AND key < 'm' ORDER BY key LIMIT %s", (_MOST_IN_LINE + 1,)),
 )
 
 
@@ -95,7 +96,7 @@ class KnownRows:
             self.newest[name] = key or b""
             for kind in (keys.JOB, keys.JOB_PROGRESS):
                 self.rows.put(keys.within_job(kind, name), None)
-            for index in (keys.ACTIVE, keys.QUEUED):
+            for index in (keys.ACTIVE, keys.QUEUED, keys.IN_LINE):
                 for kind in (keys.OCCURRENCE, keys.RUN, keys.ATTEMPT):
                     self._complete.add(keys.within_job(index + kind, name))
             self._complete.add(keys.within_job(keys.PARKED + keys.OCCURRENCE, name))
@@ -107,9 +108,10 @@ class KnownRows:
             self._complete.add(keys.RUN + key[1:])
             self._complete.add(keys.ATTEMPT + key[1:])
 
-    def learn_first(self, nodes: list[tuple[Any, ...]], aside: list[tuple[Any, ...]]) -> None:
+    def learn_first(self, *answers: list[tuple[Any, ...]]) -> None:
         """The answers to `FIRST_QUERIES`."""
-        for prefix, rows, most in ((keys.NODE, nodes, _MOST_NODES), (keys.QUARANTINE, aside, _MOST_ASIDE)):
+        prefixes = ((keys.NODE, _MOST_NODES), (keys.QUARANTINE, _MOST_ASIDE), (keys.LINE, _MOST_IN_LINE))
+        for (prefix, most), rows in zip(prefixes, answers, strict=True):
             if len(rows) <= most:
                 self._complete.add(prefix)
             for key, value in rows:

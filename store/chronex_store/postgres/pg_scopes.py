@@ -119,7 +119,8 @@ class HeldScope:
         """What is due and what is queued is answered for the jobs that are held."""
         if self.is_whole or prefix[:1] in (keys.DUE, keys.NODE) or prefix == keys.QUARANTINE:
             return
-        if prefix == keys.QUEUED + keys.OCCURRENCE:
+        # Who stands in line tells who comes first, and no more than that: whoever takes a place reads its group.
+        if prefix == keys.QUEUED + keys.OCCURRENCE or prefix[:1] == keys.LINE:
             return
         self._check_job(prefix)
 
