@@ -540,8 +540,9 @@ class _Decisions:
     def _queue(self, occurrence: Occurrence, reason: Reason) -> None:
         if occurrence.state is OccurrenceState.QUEUED:
             is_released = occurrence.released_ms is not None  # its parents have completed: it waits its turn
-            if is_released or (reason.code is ReasonCode.NO_NODE and occurrence.reason != reason):
-                self.records.put(replace(occurrence, released_ms=None, reason=reason))
+            waits = replace(occurrence, released_ms=None, reason=reason)
+            if is_released or (reason.code is ReasonCode.NO_NODE and waits != occurrence):
+                self.records.put(waits)
             return
         self.records.advance(occurrence, OccurrenceState.QUEUED, reason=reason)
         self._emit("OccurrenceQueued", occurrence.job, occurrence.nominal_ms, reason)
