@@ -55,6 +55,7 @@ EVENTS: dict[str, str] = {
     "NodeDrained": "a scheduler was asked to begin nothing",
     "NodeUndrained": "a scheduler may begin work again",
     "StoreBack": "the database of the store did not answer for a while, and answers again",
+    "StoreWentBack": "the database had lost commits, and what could be was done once more",
     "HookFailed": "a hook of a job failed",
     "ChoreFailed": "a chore of the daemon failed and will be tried again",
     "ScheduleFailed": "a schedule of a program's own could not answer",

@@ -23,12 +23,13 @@ from chronex.model.states import is_final
 from chronex.storage.ports import Store
 from chronex.storage.records import EVERYTHING, Reading, Records
 from chronex.torture.judgement import CampaignVerdict, judge
-from chronex.torture.tormented_node import TormentedNode
+from chronex.torture.relay import Relay, Upstream
+from chronex.torture.tormented_node import TormentedNode, address_by_relay, upstream_of
 from chronex.torture.witness import read_witness, witness_command
 from chronex.torture_settings import SCHEMA_PREFIX
 from chronex_store.opening import open_postgres
 from chronex_store.postgres import pg_schema
-from chronex_store.postgres.pg_address import PostgresAddress
+from chronex_store.postgres.pg_address import PostgresAddress, read_address
 
 TICK, LONG, ASKED = "tick", "long", "asked"
 EVERY_MS = {TICK: 1_000, LONG: 10_000}
@@ -50,8 +51,8 @@ class CampaignSettings:
     pace: int = 10
     seed: int = 1
     faults: tuple[str, ...] = ()
-    # Faults that only somebody who owns the database can make, by name; they are given no node.
-    extra_faults: Mapping[str, Callable[[], None]] = field(default_factory=dict)
+    # Faults that only somebody who owns the database, or another version of Chronex, can make, by name.
+    extra_faults: Mapping[str, Fault] = field(default_factory=dict)
 
 
 class Campaign:
@@ -61,7 +62,9 @@ class Campaign:
         self.random = Random(settings.seed)  # noqa: S311  it chooses whom to hurt
         self.settings, self._tell = settings, tell
         schema = f"{SCHEMA_PREFIX}{self.random.getrandbits(32):08x}{SYSTEM_CLOCK.wall_ms() % 10**8:08d}"
-        self.address = replace_schema(address, schema)
+        # Our own way to the store too: a database that fails over is somewhere else then.
+        self._relay = Relay(upstream_of(address))
+        self.address = _by_relay(address, self._relay.port, schema)
         self.witness = directory / "witness"
         self.nodes = [
             TormentedNode(number, directory, address, schema, settings.pace) for number in range(settings.nodes)
@@ -78,6 +81,13 @@ class Campaign:
             node.close()
         self.store.close()
         pg_schema.drop(self.address)
+        self._relay.close()
+
+    def turn_to(self, upstream: Upstream) -> None:
+        """The database is somewhere else from now on, for everybody at once."""
+        for relay in (self._relay, *(node.relay for node in self.nodes)):
+            relay.upstream = upstream
+            relay.reset()
 
     def run(self) -> CampaignVerdict:
         apply_jobs(self.store, self._jobs(), self.store.now(), actor="torture")
@@ -104,7 +114,7 @@ class Campaign:
     # -- rounds ----------------------------------------------------------------------------------------------------
 
     def _round(self, number: int) -> None:
-        faults = {**FAULTS, **{name: _of_database(act) for name, act in self.settings.extra_faults.items()}}
+        faults = {**FAULTS, **self.settings.extra_faults}
         chosen = self.settings.faults or tuple(faults)
         name = chosen[(number - 1) % len(chosen)]
         victim = self._victim()
@@ -197,8 +207,10 @@ class CampaignStuckError(Exception):
     """What must happen by itself has not happened in any time that it may take."""
 
 
-def replace_schema(address: PostgresAddress, schema: str) -> PostgresAddress:
-    return PostgresAddress(address.parameters, schema, address.shown)
+def _by_relay(address: PostgresAddress, port: int, schema: str) -> PostgresAddress:
+    found = read_address(address_by_relay(address, port, schema))
+    password = {name: value for name, value in address.parameters.items() if name == "password"}
+    return PostgresAddress({**found.parameters, **password}, found.schema, found.shown)
 
 
 # -- faults ----------------------------------------------------------------------------------------------------
@@ -262,10 +274,6 @@ def _leave(_campaign: Campaign, victim: TormentedNode) -> None:
 def _restart_if_gone(victim: TormentedNode) -> None:
     if not victim.is_running:
         victim.start()
-
-
-def _of_database(act: Callable[[], None]) -> Fault:
-    return lambda _campaign, _victim: act()
 
 
 FAULTS: dict[str, Fault] = {

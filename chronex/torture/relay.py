@@ -107,7 +107,11 @@ class Relay:
     def _connected(self) -> socket.socket:
         if isinstance(self.upstream, str):
             far = socket.socket(socket.AF_UNIX)
-            far.connect(self.upstream)
+            try:
+                far.connect(self.upstream)
+            except OSError:
+                far.close()
+                raise
             return far
         return socket.create_connection(self.upstream, timeout=5)
 

@@ -59,6 +59,7 @@ class TormentedNode:
         self.url = address_by_relay(address, self.relay.port, schema)
         self.program: Sequence[str] = own_program()
         self.clock_ahead_ms = 0
+        self.variables: dict[str, str] = {}  # further ones, from its next start on
         self._pace = pace
         self._password = address.parameters.get("password", "")
         self._daemon: subprocess.Popen[bytes] | None = None
@@ -70,6 +71,7 @@ class TormentedNode:
         return {
             **kept, **password, PACE_VARIABLE: str(self._pace), CLOCK_VARIABLE: str(self.clock_ahead_ms),
             "CHRONEX_STORE": self.url, "CHRONEX_STATE_DIR": str(self.directory / "state"), "CHRONEX_NODE": self.name,
+            **self.variables,
         }  # fmt: skip
 
     @property

@@ -32,7 +32,10 @@ def run(
 
     Example: chronex run --headless --for 1s
     """
+    from chronex.daemon.first_process import leave_first_process
+
     choose("--log-format", log_format, ("text", "json"))
+    leave_first_process()
     if not headless and not once and duration is None:
         from chronex.cli.commands.tui import can_show_dashboard, run_with_dashboard
 
