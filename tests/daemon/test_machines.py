@@ -282,3 +282,60 @@ def test_no_question_to_the_database_is_asked_on_the_thread_of_the_loop(
     end_all(tmp_path / "state")
     assert begun.is_set()
     assert asked == []
+
+
+CANARY = "c4nary-s3cret"
+LOOKS = (
+    "status", "list", "show look", "history look", "why look", "events", "nodes", "logs look", "verify", "next look",
+    "trigger look", "pause look", "resume look", "store check", "store migrate", "store roles", "doctor", "backup x",
+    "restore x", "tui --print", "report look",
+)  # fmt: skip
+
+
+def test_a_password_in_the_address_is_shown_nowhere(server: PostgresServer, tmp_path: Path) -> None:
+    """In what commands print, in words about mistakes, in logs, in processes, in files, and in the database itself."""
+    url = server.url().replace("chronex@", f"chronex:{CANARY}@")
+    seen: dict[str, str] = {}
+    with machines(url, tmp_path, 1) as found:
+        (machine,) = found.all
+        found.apply('[jobs.look]\nschedule = "@once +1s"\nrun = "env; cat /proc/$PPID/cmdline /proc/$PPID/environ"\n')
+        daemon = machine.start()
+        daemon.until_logged("attempt ended")
+        for line in LOOKS:
+            done = machine.chronex(*line.split())
+            seen[line] = done.stdout + done.stderr
+            assert "Traceback" not in seen[line]
+        for what, wrong in (
+            ("no database", url.replace("/postgres?", "/nowhere?")), ("no server", url.replace("port=5432", "port=1")),
+            ("bad option", f"{url}&bogus=1"), ("bad escape", url.replace(CANARY, f"{CANARY}%zz")),
+            ("bad port", url.replace("@/", "@host:99999/")), ("bad schema", f"{url}&schema=A"),
+            ("other scheme", url.replace("postgresql", "mysql")), ("by option", f"{server.url()}&password={CANARY}&x=1"),
+        ):  # fmt: skip
+            done = machine.chronex("status", CHRONEX_STORE=wrong)
+            assert done.returncode in (2, 75), (what, done)
+            seen[what] = done.stdout + done.stderr
+            assert "Traceback" not in seen[what]
+        seen["processes"] = "".join(_processes_below(daemon.pid))
+        daemon.terminate()
+        assert daemon.stderr is not None
+        seen["log of the daemon"] = daemon.stderr.read()
+        daemon.wait()
+        seen["files"] = "".join(
+            one.read_bytes().decode("latin-1") for one in (machine.directory / "state").rglob("*") if one.is_file()
+        )
+        assert "CHRONEX_STORE=postgresql://" in seen["files"], "the command has written what it was given"
+        with found.store as store:
+            seen["database"] = repr(store.view(lambda tx: tx.scan(b"", None, 100_000)))
+    assert len(seen) > 20
+    assert [what for what, text in seen.items() if CANARY in text] == []
+
+
+def _processes_below(pid: int) -> Iterator[str]:
+    """The command lines and the environments of what a process has begun."""
+    children = [
+        int(one) for task in Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()
+    ]
+    for child in children:
+        for name in ("cmdline", "environ"):
+            yield Path(f"/proc/{child}/{name}").read_bytes().decode("latin-1")
+        yield from _processes_below(child)
