@@ -236,7 +236,7 @@ class ChronexApp(App[int]):
         row = state.row(state.job)
         on_runs = state.screen == "runs"
         is_shown = state.is_selection_shown()
-        node = state.node_item() if state.screen == "nodes" else None
+        node = state.node_row() if state.screen == "nodes" else None
         live = next(
             (one for one in state.snapshot.live if (one.key == state.run if on_runs else one.key.job == state.job)),
             None,
@@ -246,8 +246,8 @@ class ChronexApp(App[int]):
             job=(state.run.job if on_runs and state.run else state.job or "") if is_shown else "",
             run=run_name(state.run) if on_runs and state.run and is_shown else "",
             live_run=run_name(live.key) if live and is_shown else "",
-            node=node.row.node.id if node else "",
-            is_draining=node is not None and node.row.node.draining,
+            node=node.node.id if node else "",
+            is_draining=node is not None and node.node.draining,
             zone=row.job.timezone if row else "UTC",
             schedule=row.job.schedule if row and row.job.dialect != "custom" else "",
             dialect=row.job.dialect if row else "chronex",
@@ -308,6 +308,8 @@ class ChronexApp(App[int]):
             return on_store(f"chronex show {context.job}", context.store)
         if context.screen == "nodes":
             return on_store("chronex nodes --all", context.store)
+        if context.screen == "graph" and context.job:
+            return on_store(f"chronex show {context.job} --graph", context.store)
         if context.screen in ("clock", "density"):
             return on_store(f"chronex tui --screen {context.screen}", context.store)
         return on_store(f"chronex history {context.job}", context.store) if context.job else ""

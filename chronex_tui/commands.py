@@ -219,10 +219,10 @@ class StoreCommands:
 
     def drain(self) -> None:
         """The node under the cursor begins nothing more, or begins again."""
-        item = self.state.node_item()
-        if item is None:
+        row = self.state.node_row()
+        if row is None:
             return
-        name, draining = item.row.node.id, not item.row.node.draining
+        name, draining = row.node.id, not row.node.draining
         question = f"Let {name} begin {'nothing more' if draining else 'work again'}?"
         self.start(
             StoreCommand(

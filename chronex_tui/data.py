@@ -19,14 +19,16 @@ from chronex.errors import ChronexError, StoreError
 from chronex.model.occurrence import ProcessIdentity
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
+from chronex.views.nodes import NodeRow
 from chronex_tui.model.attempt_output import AttemptOutput
 from chronex_tui.model.clock_days import ClockDay
 from chronex_tui.model.density import BusiestMinute, Heatmap
 from chronex_tui.model.lanes import LanesFound
-from chronex_tui.model.nodes_table import NodeItem, node_items
+from chronex_tui.model.nodes_table import node_rows
 from chronex_tui.model.snapshot import BoardReader, Firing, HistoryReader, JobDetail, RunKey, Snapshot
 
 if TYPE_CHECKING:
+    from chronex.views.job_graph import JobGraph
     from chronex.views.why.answer import WhyAnswer
     from chronex_store.opening import StorePlace
 
@@ -148,7 +150,13 @@ class RunRead(NamedTuple):
 class NodesRead(NamedTuple):
     """All schedulers of the store, with what they run."""
 
-    nodes: tuple[NodeItem, ...]
+    nodes: tuple[NodeRow, ...]
+
+
+class GraphRead(NamedTuple):
+    """The tasks of a job with the states of a run; None where the job is gone."""
+
+    graph: JobGraph | None
 
 
 class LogRead(NamedTuple):
@@ -258,7 +266,7 @@ class Live:
 
     def request_nodes(self) -> None:
         now = self.clock.wall_ms()
-        self.request("nodes", lambda reading: (node_items(reading, now, _is_alive),), lambda found: NodesRead(*found))
+        self.request("nodes", lambda reading: (node_rows(reading, now, _is_alive),), lambda found: NodesRead(*found))
 
     def request_history(self, *, whole: bool) -> None:
         """From now on follow the ends of all occurrences too; `whole` reads older pages until there are no more."""

@@ -8,6 +8,7 @@ from chronex_tui.data import (
     BusiestMinuteFound,
     ClockChangesComputed,
     CommandDone,
+    GraphRead,
     HeatmapCounted,
     JobRead,
     LanesComputed,
@@ -75,10 +76,17 @@ class DataRequests:
             run = state.run
             self.live.request("run", lambda reading: (firing_of(reading, run),), lambda found: RunRead(run, found[0]))
         elif state.job is not None:
+            self._read_graph(state.job)
             name, now = state.job, state.now_ms
             self.live.request(
                 "job", lambda reading: (detail_of(reading, name, now),), lambda found: JobRead(name, found[0])
             )
+
+    def _read_graph(self, name: str) -> None:
+        if self.state.screen == "graph":
+            from chronex_tui.model.graph_lines import read_graph
+
+            self.live.request("graph", lambda reading: (read_graph(reading, name),), lambda found: GraphRead(*found))
 
     def request_screen(self) -> None:
         """What the open screen needs beyond the snapshot."""
@@ -259,6 +267,8 @@ class DataRequests:
                 state.lanes, state.lanes_left_out = found
             case NodesRead(nodes):
                 state.nodes = nodes
+            case GraphRead(graph):
+                state.graph = graph
             case ClockChangesComputed(days, unchanging):
                 state.clock_days, state.unchanging_zones = days, unchanging
                 state.clock_index = min(state.clock_index, max(len(days) - 1, 0))

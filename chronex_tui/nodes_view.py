@@ -34,12 +34,12 @@ class NodesView(View):
 
     def update_list(self) -> None:
         table, empty = self.query_one("#nodes", Table), self.query_one("#no-nodes", Panel)
-        items = self.state.nodes or ()
-        self.show_either(table, empty, has_rows=bool(items))
+        rows = self.state.nodes or ()
+        self.show_either(table, empty, has_rows=bool(rows))
         if empty.display:
             empty.redraw()
-        living = sum(item.row.is_alive for item in items)
-        table.border_subtitle = f"{count(living, 'node')} alive, {len(items) - living} gone"
+        living = sum(row.is_alive for row in rows)
+        table.border_subtitle = f"{count(living, 'node')} alive, {len(rows) - living} gone"
         if table.cursor is None:
             table.cursor = self.state.node
         table.show(self.state.nodes_table())
@@ -66,5 +66,5 @@ class NodesView(View):
         return no_nodes(is_daemon_expected=bool(rows), command=daemon_command(rows, self.state.store_option))
 
     def _node(self, width: int, height: int) -> Sequence[Line]:
-        item = self.state.node_item()
-        return () if item is None else node_lines(item, self.state.display, width)
+        row = self.state.node_row()
+        return () if row is None else node_lines(row, self.state.display, width)

@@ -7,20 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from chronex.model.job import Job
 from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
 from chronex.views import filters
 from chronex.views.jobs import Row
+from chronex.views.nodes import NodeRow
 from chronex_tui.model.clock_days import ClockDay
 from chronex_tui.model.density import Heatmap
 from chronex_tui.model.display import TIMES, DisplaySettings, Glyphs, word
 from chronex_tui.model.jobs_table import COLUMNS, JobsTable, has_seconds, order
 from chronex_tui.model.lanes import Lane, Window
-from chronex_tui.model.nodes_table import NodeItem, NodeKey, NodesTable
+from chronex_tui.model.nodes_table import NodeKey, NodesTable, node_key
 from chronex_tui.model.runs_table import RunsTable, merged, state_of
 from chronex_tui.model.snapshot import EMPTY, NO_HISTORY, Firing, History, JobDetail, RunItem, RunKey, Snapshot
+
+if TYPE_CHECKING:
+    from chronex.views.job_graph import JobGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +135,8 @@ class State:
     clock_days: tuple[ClockDay, ...] = ()
     unchanging_zones: tuple[str, ...] = ()  # zones in use that never change their clock
     heatmap: Heatmap | None = None
-    nodes: tuple[NodeItem, ...] | None = None  # None until they have been read
+    nodes: tuple[NodeRow, ...] | None = None  # None until they have been read
+    graph: JobGraph | None = None  # of the selected job
     pending: dict[str, str] = field(default_factory=dict)  # what was requested of a job and is not yet in a snapshot
 
     # What is selected.
@@ -286,9 +292,9 @@ class State:
 
     # -- nodes ------------------------------------------------------------------------------------------------
 
-    def node_item(self) -> NodeItem | None:
+    def node_row(self) -> NodeRow | None:
         """The selected node, where it is still listed."""
-        return next((item for item in self.nodes or () if item.key == self.node), None)
+        return next((row for row in self.nodes or () if node_key(row) == self.node), None)
 
     def nodes_table(self) -> NodesTable:
         return NodesTable(self.nodes or (), self.display)

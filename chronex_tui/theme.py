@@ -224,7 +224,7 @@ Container { background: $background; }
 .-tiny #top { height: 1; }
 .-tiny .framed { border: none; }
 .-tiny .framed:focus { border: none; }
-.-bare #jobs-side, .-bare #side-timeline, .-bare #side-log { display: none; }
+.-bare #jobs-side { display: none; }
 
 .-medium #jobs-upper, .-large #jobs-upper { layout: horizontal; }
 .-medium #jobs-left { width: 56%; }
@@ -237,7 +237,9 @@ Container { background: $background; }
 .-large #side-clock { display: block; height: 9; }
 .-large #side-timeline { display: block; height: 10; }
 .-large #side-log { display: block; height: 9; }
-.-medium.-bare #jobs-left, .-large.-bare #jobs-left { width: 100%; }
+.-medium .-bare #jobs-left, .-large .-bare #jobs-left { width: 100%; }
+.-medium .-bare #side-timeline, .-medium .-bare #side-log, .-large .-bare #side-timeline, .-large .-bare #side-log,
+.-large .-bare #side-heatmap { display: none; }
 
 #view-runs { layout: vertical; }
 #runs-left { height: 1fr; width: 1fr; }
@@ -247,6 +249,11 @@ Container { background: $background; }
 .-medium #runs-side, .-large #runs-side { width: 42%; height: 1fr; }
 .-medium #runs-log, .-large #runs-log { display: block; height: 40%; }
 #firing { height: 1fr; }
+#view-graph { layout: horizontal; }
+#graph-left { height: 1fr; width: 30%; }
+#graph-jobs, #no-graph-jobs { height: 1fr; }
+#graph { height: 1fr; width: 1fr; }
+.-tiny #graph-left { width: 40%; }
 #view-nodes { layout: vertical; }
 #nodes-left { height: 1fr; width: 1fr; }
 #nodes, #no-nodes { height: 1fr; }

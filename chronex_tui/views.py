@@ -92,9 +92,9 @@ class JobsView(View):
             with Container(id="jobs-left"):
                 yield Table(self.palette, id="jobs", classes="framed", title="Jobs")
                 yield Panel(self._empty, self.palette, id="empty", classes="framed", title="Jobs")
+                yield Panel(self._heatmap, self.palette, id="side-heatmap", classes="framed", title="Coming week")
             with Container(id="jobs-side"):
                 yield Panel(self._detail, self.palette, id="detail", classes="framed")
-                yield Panel(self._heatmap, self.palette, id="side-heatmap", classes="framed", title="Coming week")
                 yield Panel(self._clock, self.palette, id="side-clock", classes="framed", title="Next clock change")
         yield Panel(self._timeline, self.palette, id="side-timeline", classes="framed", title="Timeline")
         yield Panel(self._log, self.palette, id="side-log", classes="framed", title="Output")

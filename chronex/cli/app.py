@@ -76,6 +76,30 @@ def _reload() -> Declaration:
     return reload
 
 
+def _edit() -> Declaration:
+    from chronex.cli.commands.edit import edit
+
+    return edit
+
+
+def _add_job() -> Declaration:
+    from chronex.cli.commands.add_job import add
+
+    return add
+
+
+def _at() -> Declaration:
+    from chronex.cli.commands.at import at
+
+    return at
+
+
+def _rm() -> Declaration:
+    from chronex.cli.commands.rm import rm
+
+    return rm
+
+
 def _tui() -> Declaration:
     from chronex.cli.commands.tui import tui
 
@@ -325,6 +349,13 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     ),
     "init": (_init, "Write a commented starter chronex.toml."),
     "apply": (_apply, "Bring the jobs of the store to what the job file says."),
+    "edit": (
+        _edit,
+        "Edit the job file in $VISUAL or $EDITOR, see what the edit does, and apply it or leave all as it was.",
+    ),
+    "add": (_add_job, "Write a job into the job file and apply it."),
+    "at": (_at, "Run a command once."),
+    "rm": (_rm, "Take a job out of its job file and out of the store; its history stays."),
     "reload": (_reload, "Have the daemon apply its job file again: all of it or nothing."),
     "run": (_run, "Apply the job file and run its jobs until stopped, with the dashboard."),
     "stop": (_stop, "Stop the daemon; commands go on unless it is told otherwise."),
@@ -414,7 +445,26 @@ def normalized(arguments: Sequence[str]) -> list[str]:
     if words[:1] == ["why"]:
         end = words.index("--") if "--" in words else len(words)
         words[:end] = ["--help" if word == "-h" else word for word in words[:end]]
+    if words[:1] == ["at"] and "--" in words:
+        words = _with_one_time(words)
     return words
+
+
+_AT_VALUES = frozenset({"--name", "--tz", "--store", "--format"})
+
+
+def _with_one_time(words: list[str]) -> list[str]:
+    """`chronex at now + 2h -- tool`: the words up to the dashes that are no options are one time."""
+    end = words.index("--")
+    options: list[str] = []
+    spoken: list[str] = []
+    at = 1
+    while at < end:
+        is_option = words[at].startswith("--")
+        count = 2 if words[at] in _AT_VALUES else 1
+        (options if is_option else spoken).extend(words[at : at + count] if is_option else words[at : at + 1])
+        at += count if is_option else 1
+    return ["at", *options, *([" ".join(spoken)] if spoken else []), *words[end:]]
 
 
 def app_for(arguments: Sequence[str]) -> typer.Typer:

@@ -25,7 +25,7 @@ from chronex.daemon.wakeups import (
     WakeupDetector,
     wake_on_clock_set,
 )
-from chronex.engine.clock_steps import begin_where_never_set, follow_clock, newest_sign, rewind
+from chronex.engine.clock_steps import begin_where_never_set, follow_clock, follow_shared_clock, newest_sign, rewind
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.commands.boot_starts import start_jobs_of_boot
 from chronex.engine.commands.stopping import RESTART
@@ -310,10 +310,11 @@ class Daemon:
 
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""
-        if self._jumps or not self.registration.is_trusted:
+        if (self._jumps and not self.registration.is_shared) or not self.registration.is_trusted:
             return Tick((), None, has_more=False)
         now_ms = self.clock.wall_ms()
         try:
+            await self._follow_shared()
             resting = await self.store.view_async(self.engine.resting(now_ms))
             if self._away_since_ms is not None and self.registration.is_shared and self.executor.patience.waiting:
                 # Ends come first: what is decided before them would find work running that is over.
@@ -468,8 +469,10 @@ class Daemon:
         jump = detector.check()
         if jump is not None:
             self.executor.prestart.discard()
-            if not self.registration.is_shared:
+            if not self.registration.is_shared or jump.set_by_ms:
                 self._jumps.append(jump)
+        if self.registration.is_shared:
+            return  # before the next tick, and not on the loop
         try:
             while self._jumps:
                 self._follow(self._jumps[0])
@@ -485,6 +488,17 @@ class Daemon:
             followed = follow_clock(self.store, jump.set_by_ms, jump.at_ms, self.node.id)
             fields |= {"retries": followed.retries, "jobs": followed.jobs}
         self.journal(jump.name, fields)
+
+    async def _follow_shared(self) -> None:
+        """The clock of the database was set: the jobs follow once, whoever of the nodes comes first."""
+        while self._jumps:
+            jump = self._jumps[0]
+            update = follow_shared_clock(jump.set_by_ms, jump.at_ms, self.node.id)
+            followed = await self.store.update_async(update)
+            del self._jumps[0]
+            if followed is not None:
+                fields = {"told": jump.describe(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
+                self.journal(jump.name, {**fields, "retries": followed.retries, "jobs": followed.jobs})
 
     def _check_clock_set_back(self) -> None:
         """The clock may have been put right while no scheduler was there to see it."""

@@ -105,8 +105,10 @@ def _may_judge(observer: Node | None, now_ms: int) -> bool:
 def renewed(node: Node, now_ms: int) -> Node:
     """The node as it says that it lives: after a gap it has to be heard for a while before it judges others."""
     was_silent = now_ms - node.seen_ms > LONGEST_GAP_MS
-    steady_since_ms = now_ms if was_silent or not node.steady_since_ms else node.steady_since_ms
-    return replace(node, seen_ms=max(now_ms, node.seen_ms), steady_since_ms=steady_since_ms)
+    # The store's clock was set back: a word that lies ahead of it would hold for as long as that is.
+    is_ahead = node.seen_ms - now_ms > LONGEST_GAP_MS
+    steady_since_ms = now_ms if was_silent or is_ahead or not node.steady_since_ms else node.steady_since_ms
+    return replace(node, seen_ms=now_ms if is_ahead else max(now_ms, node.seen_ms), steady_since_ms=steady_since_ms)
 
 
 def lose(records: Records, node: Node) -> Event:

@@ -46,6 +46,7 @@ class ValuesFile:
         self._logs = logs
         self._name = f"{attempt_id}.values"
         self._descriptor = -1
+        self._is_gone = False
         self.path = os.path.abspath(logs.path / self._name)
         uid = None if settings is None or settings.user is None else user_id(settings.user)
         if uid is not None and uid != os.geteuid():
@@ -85,6 +86,9 @@ class ValuesFile:
 
     def remove(self) -> None:
         """Idempotent; a link is removed, never what it points to."""
+        if self._is_gone:
+            return
+        self._is_gone = True
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

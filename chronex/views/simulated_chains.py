@@ -53,6 +53,7 @@ class SimulatedChains:
         self._ended: dict[tuple[str, int], OccurrenceState] = {}
         self._waiting: dict[tuple[str, int], list[Occurrence]] = {}
         self._released: set[tuple[str, int]] = set()
+        self._roots: dict[str, tuple[Job | None, ...]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._children)
@@ -115,14 +116,28 @@ class SimulatedChains:
         return self._ended.get((parent, nominal_ms))
 
     def _newest(self, parent: str, instant_ms: int) -> int | None:
-        job = self._jobs.get(parent)
-        if job is None:
-            return None  # of another file, about which nothing is known here
-        if job.follows:
-            found = [self._newest(one, instant_ms) for one in job.after]
-            known = [one for one in found if one is not None]
-            return min(known) if len(known) == len(found) else None
-        return schedule_of(job).previous(instant_ms + 1)
+        """By the schedules of the jobs from which it has its instants; None where one of them is not known here."""
+        roots = self._roots.get(parent)
+        if roots is None:
+            roots = self._roots[parent] = self._roots_of(parent)
+        found = [None if job is None else schedule_of(job).previous(instant_ms + 1) for job in roots]
+        known = [one for one in found if one is not None]
+        return min(known) if known and len(known) == len(found) else None
+
+    def _roots_of(self, parent: str) -> tuple[Job | None, ...]:
+        """The jobs with a schedule that it follows, directly or by way of others; None for one of another file."""
+        found: dict[str, Job | None] = {}
+        left, seen = [parent], {parent}
+        while left:
+            name = left.pop()
+            job = self._jobs.get(name)
+            if job is None or not job.follows:
+                found[name] = job
+                continue
+            new = [one for one in job.after if one not in seen]
+            seen.update(new)
+            left += new
+        return tuple(found.values())
 
 
 def _first_bad(ends: Mapping[str, OccurrenceState | None], nominal_ms: int) -> Reason:

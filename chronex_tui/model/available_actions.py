@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from chronex.jobfile.keymap import ACTIONS, DashboardAction, key_clashes
 from chronex.views.jobs import Row
-from chronex_tui.model.layout import Line, Span, fit, wrap
+from chronex_tui.model.layout import Line, Span, fit, line_width, wrap
 
 _KEY_NAMES = {"left": "←", "right": "→"}
 _GROUPS = {"commands": "Commands", "view": "View", "screens": "Screens"}
@@ -182,6 +182,9 @@ def help_page(context: ActionContext, cells: int) -> list[Line]:
         if not actions:
             continue
         lines.append(((title, "bold"),))
+        if group == "screens":
+            lines += _screens(actions, cells)
+            continue
         rows = -(-len(actions) // columns)
         for row in range(rows):
             spans: list[Span] = []
@@ -196,8 +199,21 @@ def help_page(context: ActionContext, cells: int) -> list[Line]:
     for keys, sentence in _MOVES[:-1]:
         pieces = wrap(sentence, max(cells - 16, 20))
         lines += [((fit(keys if not n else "", 15) + " ", "key"), (piece, "")) for n, piece in enumerate(pieces)]
-    told = "CAPITALS that change something ask first. : says what each key does, a the commands."
+    told = "CAPITALS that change something ask first. : explains, a has commands."
     return [*lines, *(((piece, "dim"),) for piece in wrap(told, max(cells, 20)))]
+
+
+def _screens(actions: Sequence[DashboardAction], cells: int) -> list[Line]:
+    """The screens side by side, as many as fit on a line."""
+    lines: list[Line] = []
+    spans: list[Span] = []
+    for action in actions:
+        pair: list[Span] = [(f"{key_text(action)} ", "key"), (f"{action.title}  ", "")]
+        if spans and line_width((*spans, *pair)) > cells:
+            lines.append(tuple(spans))
+            spans = []
+        spans += pair
+    return [*lines, tuple(spans)]
 
 
 def _of_screen(context: ActionContext) -> list[DashboardAction]:

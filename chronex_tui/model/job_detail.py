@@ -361,7 +361,11 @@ def why_lines(answers: Sequence[WhyAnswer], cells: int) -> list[Line]:
 
 def _answer_lines(answer: WhyAnswer, cells: int) -> Iterator[Line]:
     zone = answer.zone
-    yield ((full_stamp(answer.instant_ms, zone), "bold"), (f"  {zone.name}  ", "dim"), (answer.cause.value, "key"))
+    yield (
+        (full_stamp(answer.instant_ms, zone), "bold"),
+        (f"  {zone.name}  ", "dim"),
+        (answer.cause.value.replace("_", " "), "key"),
+    )
     for piece in wrap(cell_safe(answer.summary), max(cells - 2, 10)):
         yield ((f"  {piece}", ""),)
     day = local_time(answer.instant_ms, zone).date()

@@ -6,17 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from chronex.model.occurrence import Attempt
 from chronex.storage.records import Reading
 from chronex.text.durations import elapsed, largest_unit, rounded_duration
 from chronex.text.terminal import cell_safe
 from chronex.views.jobs import IsAlive, Situation
-from chronex.views.nodes import NodeHealth, NodeRow, nodes_of
+from chronex.views.nodes import NodeConcern, NodeHealth, NodeRow, NodeWork, concern_words, nodes_of
 from chronex_tui.model.display import DisplaySettings, exact_clock_time, full_stamp, stamp
 from chronex_tui.model.layout import Column, ColumnTable, Line, wrap
 
 MOST_NODES = 500
-MOST_ATTEMPTS = 2000
 COLUMNS = (
     Column("state", "STATE", 10),
     Column("node", "NODE", 14, share=3, most=40),
@@ -35,6 +33,7 @@ _SIGNS = {
     NodeHealth.DEAD: (Situation.FAILED, "failed"),
     NodeHealth.LOST: (Situation.FAILED, "failed"),
 }
+_TOLD = (NodeConcern.LATE, NodeConcern.GIVEN_UP)  # by the sentence about its state
 _WORDS = {NodeHealth.SILENT: "late", NodeHealth.LOST: "fenced"}
 
 
@@ -44,66 +43,57 @@ class NodeKey(NamedTuple):
     id: str
 
 
-class NodeItem(NamedTuple):
-    """A node, and the attempts that it has begun and not ended."""
-
-    row: NodeRow
-    attempts: tuple[Attempt, ...] = ()
-
-    @property
-    def key(self) -> NodeKey:
-        return NodeKey(self.row.node.id)
+def node_key(row: NodeRow) -> NodeKey:
+    return NodeKey(row.node.id)
 
 
-def node_items(reading: Reading, now_ms: int, is_alive: IsAlive) -> tuple[NodeItem, ...]:
+def node_rows(reading: Reading, now_ms: int, is_alive: IsAlive) -> tuple[NodeRow, ...]:
     """Those that live first, then the others, the youngest first."""
-    by_owner: dict[str, list[Attempt]] = {}
-    for attempt in reading.active_attempts(limit=MOST_ATTEMPTS):
-        by_owner.setdefault(attempt.owner, []).append(attempt)
-    rows = nodes_of(reading, now_ms, is_alive)[:MOST_NODES]
-    return tuple(NodeItem(row, tuple(by_owner.get(row.node.id, ()))) for row in rows)
-
-
-def worst_node(items: Sequence[NodeItem]) -> NodeItem | None:
-    """A node that runs something and gives no sign of life; None where all is well."""
-    return next((item for item in items if item.row.state is NodeHealth.SILENT and item.row.running), None)
+    return tuple(nodes_of(reading, now_ms, is_alive)[:MOST_NODES])
 
 
 @dataclass(frozen=True, slots=True)
 class NodesTable(ColumnTable):
-    items: Sequence[NodeItem]
+    rows: Sequence[NodeRow]
     display: DisplaySettings
     columns: tuple[Column, ...] = COLUMNS
     sorted_by: str = ""
 
     def __len__(self) -> int:
-        return len(self.items)
+        return len(self.rows)
 
     def identity(self, index: int) -> NodeKey:
-        return self.items[index].key
+        return node_key(self.rows[index])
 
     def index_of(self, identity: object) -> int | None:
-        return next((index for index, item in enumerate(self.items) if item.key == identity), None)
+        return next((index for index, row in enumerate(self.rows) if node_key(row) == identity), None)
 
     def cells(self, index: int) -> dict[str, Line]:
-        row, display = self.items[index].row, self.display
+        row, display = self.rows[index], self.display
         node = row.node
-        situation, style = _SIGNS[row.state]
+        situation, style = _SIGNS[_health(row)]
         slots = f" of {node.places}" if node.places and row.is_alive else ""
         return {
             "state": ((f"{display.glyphs.situation[situation]} {_state_word(row)}", style),),
             "node": ((cell_safe(node.name or node.id), "" if row.is_alive else "dim"),),
             "host": ((cell_safe(node.host) or "-", "dim"),),
             "runs": ((f"{row.running}{slots}", "running" if row.running else "dim"),),
-            "beat": ((_beat(row, display), style if row.state is NodeHealth.SILENT else "dim"),),
+            "beat": ((_beat(row, display), style if _health(row) is NodeHealth.SILENT else "dim"),),
             "up": ((largest_unit(display.now_ms - node.started_ms) if row.is_alive else "-", "dim"),),
             "version": ((cell_safe(node.chronex) or "-", "dim"),),
             "labels": ((_labels(node.labels) or "-", "dim"),),
         }
 
 
+def _health(row: NodeRow) -> NodeHealth:
+    """One whose word is late is shown as silent before it is given up."""
+    is_late = row.state is NodeHealth.ALIVE and NodeConcern.LATE in row.concerns
+    return NodeHealth.SILENT if is_late else row.state
+
+
 def _state_word(row: NodeRow) -> str:
-    return _WORDS.get(row.state, row.state.value)
+    health = _health(row)
+    return _WORDS.get(health, health.value)
 
 
 def _beat(row: NodeRow, display: DisplaySettings) -> str:
@@ -123,14 +113,17 @@ def _labels(labels: dict[str, str]) -> str:
 # -- one node in full -----------------------------------------------------------------------------------------
 
 
-def node_lines(item: NodeItem, display: DisplaySettings, cells: int) -> list[Line]:
+def node_lines(row: NodeRow, display: DisplaySettings, cells: int) -> list[Line]:
     """What its state means, what it runs, and who it is."""
     lines: list[Line] = []
-    situation, style = _SIGNS[item.row.state]
-    for number, piece in enumerate(wrap(_meaning(item.row, display), max(cells - 2, 10))):
+    situation, style = _SIGNS[_health(row)]
+    for number, piece in enumerate(wrap(_meaning(row, display), max(cells - 2, 10))):
         mark = f"{display.glyphs.situation[situation]} " if number == 0 else "  "
         lines.append(((mark, style), (piece, style)))
-    lines += [(), *_runs(item, display), (), *_identity(item.row, display)]
+    for concern in (one for one in row.concerns if one not in _TOLD):
+        pieces = wrap(f"it {cell_safe(concern_words(row, concern))}", max(cells - 2, 10))
+        lines += [(("  ", ""), (piece, "retry")) for piece in pieces]
+    lines += [(), *_runs(row, display), (), *_identity(row, display)]
     return lines
 
 
@@ -138,7 +131,7 @@ def _meaning(row: NodeRow, display: DisplaySettings) -> str:
     """Its state as a sentence."""
     node, zone = row.node, display.board_zone
     silence = rounded_duration(max(display.now_ms - node.seen_ms, 0))
-    match row.state:
+    match _health(row):
         case NodeHealth.ALIVE:
             return "works on this store"
         case NodeHealth.SILENT:
@@ -158,22 +151,21 @@ def _meaning(row: NodeRow, display: DisplaySettings) -> str:
             return f"stopped in good order {full_stamp(node.stopped_ms or node.seen_ms, zone)}{by}"
 
 
-def _runs(item: NodeItem, display: DisplaySettings) -> Iterator[Line]:
-    if not item.attempts:
+def _runs(row: NodeRow, display: DisplaySettings) -> Iterator[Line]:
+    if not row.work:
         yield (("runs   ", "label"), ("nothing now", "dim"))
-    for number, attempt in enumerate(sorted(item.attempts, key=_since)):
-        since = _since(attempt)
-        task = "" if attempt.task == "main" else f" {cell_safe(attempt.task)}"
+    for number, one in enumerate(row.work):
+        task = "" if one.task == "main" else f" {cell_safe(one.task)}"
         yield (
             ("runs   " if number == 0 else "       ", "label"),
-            (f"{cell_safe(attempt.job)}{task}", "running"),
-            (f"  {elapsed(display.now_ms - since)}", ""),
-            (f"  since {exact_clock_time(since, display.board_zone)}, try {attempt.number}", "dim"),
+            (f"{cell_safe(one.job)}{task}", "running"),
+            (f"  {elapsed(display.now_ms - one.since_ms)}" if one.since_ms is not None else "  about to start", ""),
+            (f"  {_since(one, display)}try {one.number}", "dim"),
         )
 
 
-def _since(attempt: Attempt) -> int:
-    return attempt.started_ms or attempt.created_ms
+def _since(one: NodeWork, display: DisplaySettings) -> str:
+    return "" if one.since_ms is None else f"since {exact_clock_time(one.since_ms, display.board_zone)}, "
 
 
 def _identity(row: NodeRow, display: DisplaySettings) -> Iterator[Line]:

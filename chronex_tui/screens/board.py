@@ -46,6 +46,10 @@ def _view_class(name: str) -> Callable[[State, Palette], View]:
         from chronex_tui.nodes_view import NodesView
 
         return NodesView
+    if name == "graph":
+        from chronex_tui.graph_view import GraphView
+
+        return GraphView
     from chronex_tui.time_views import ClockView, DensityView, TimelineView
 
     return {"timeline": TimelineView, "clock": ClockView, "density": DensityView}[name]

@@ -6,15 +6,16 @@ is not started by the installation: there is no job file yet.
 
 import argparse
 import gzip
-import re
 import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from chronex.cli.service_units import Service, systemd_unit
+
 ROOT = Path(__file__).parents[2]
-_GLIBC = re.compile(rb"GLIBC_(\d+)\.(\d+)")
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CONTROL = """\
 Package: chronex
 Version: {version}
@@ -27,25 +28,6 @@ Priority: optional
 Description: cron you can see, explain and trust
  A terminal-first, local-first scheduler: a linter and a language server for
  schedules, a dashboard, and a daemon that never loses or doubles a run.
-"""
-SERVICE = """\
-[Unit]
-Description=Chronex, the scheduler
-Documentation=man:chronex(1)
-ConditionPathExists=/etc/chronex/chronex.toml
-
-[Service]
-Type=notify
-ExecStart=/usr/bin/chronex run --headless --config /etc/chronex/chronex.toml --store /var/lib/chronex/store
-ExecReload=/bin/kill -HUP $MAINPID
-StateDirectory=chronex
-StateDirectoryMode=0700
-KillMode=process
-Restart=on-failure
-Delegate=yes
-
-[Install]
-WantedBy=multi-user.target
 """
 
 
@@ -65,10 +47,10 @@ def build(form: Path, out: Path) -> Path:
     shutil.rmtree(tree, ignore_errors=True)
     _lay(form, tree)
     size = sum(file.lstat().st_size for file in tree.rglob("*") if not file.is_dir()) // 1024
+    oldest_c_library = runpy.run_path(str(ROOT / "packaging" / "c_library.py"))["oldest_c_library"]
     names = {"version": version, "architecture": architecture, "size": size, "glibc": oldest_c_library(form)}
     (tree / "DEBIAN").mkdir()
     (tree / "DEBIAN" / "control").write_text(CONTROL.format(**names))
-    (tree / "DEBIAN" / "conffiles").write_text("")
     package = out / f"chronex_{version}_{architecture}.deb"
     subprocess.run(
         ["dpkg-deb", "--root-owner-group", "--build", str(tree), str(package)], check=True, stdout=sys.stderr
@@ -82,7 +64,7 @@ def _lay(form: Path, tree: Path) -> None:
     program = tree / "usr/lib/chronex/chronex"
     (tree / "usr/bin").mkdir(parents=True)
     (tree / "usr/bin/chronex").symlink_to("../lib/chronex/chronex")
-    _write(tree / "usr/lib/systemd/system/chronex.service", SERVICE)
+    _write(tree / "usr/lib/systemd/system/chronex.service", service())
     _write(tree / "usr/share/doc/chronex/copyright", (ROOT / "LICENSE").read_text())
     manual = tree / "usr/share/man/man1/chronex.1.gz"
     manual.parent.mkdir(parents=True)
@@ -92,13 +74,14 @@ def _lay(form: Path, tree: Path) -> None:
     _write(tree / "usr/share/fish/vendor_completions.d/chronex.fish", _said([str(program), "completion", "fish"]))
 
 
-def oldest_c_library(form: Path) -> str:
-    """The newest version of glibc that a file of the program asks for."""
-    found = {(2, 17)}
-    for file in form.rglob("*"):
-        if file.is_file() and (file.name == "chronex" or ".so" in file.name):
-            found |= {(int(major), int(minor)) for major, minor in _GLIBC.findall(file.read_bytes())}
-    return ".".join(map(str, max(found)))
+def service() -> str:
+    """The unit that `chronex service install --system` writes; without a job file in /etc it does not start."""
+    place = Service(
+        ("/usr/bin/chronex",), Path("/etc/chronex/chronex.toml"), Path("/var/lib/chronex/store"), PATH, Path()
+    )
+    unit = systemd_unit(place, is_of_system=True)
+    unit = unit.replace("\n[Service]\n", "ConditionPathExists=/etc/chronex/chronex.toml\n\n[Service]\n", 1)
+    return unit.replace("Type=notify\n", "Type=notify\nStateDirectory=chronex\nStateDirectoryMode=0700\n", 1)
 
 
 def _write(path: Path, text: str) -> None:

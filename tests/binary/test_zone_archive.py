@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import io
 import zipfile
@@ -11,10 +12,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import tzdata
 
 SOURCE = Path(__file__).parents[2] / "packaging" / "zone_archive.py"
-PACKAGE = Path(tzdata.__file__).parent
+TZDATA = importlib.import_module("tzdata")
+PACKAGE = Path(str(TZDATA.__file__)).parent
 ZONES = ("UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires")
 
 
@@ -54,7 +55,7 @@ def test_a_zone_is_read_from_memory_byte_by_byte(archive: Any, zone: str) -> Non
 
 def test_the_version_and_the_names_are_those_of_the_package(archive: Any) -> None:
     found = package(archive, "tzdata")
-    assert found.IANA_VERSION == tzdata.IANA_VERSION
+    assert found.IANA_VERSION == TZDATA.IANA_VERSION
     assert resources.files(found).joinpath("zones").read_text("ascii") == (PACKAGE / "zones").read_text("ascii")
 
 

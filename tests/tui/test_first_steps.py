@@ -117,7 +117,7 @@ def test_a_stranger_moves_a_crontab_and_sees_it_run(terminal: Terminal, tmp_path
     terminal.press("y")
     terminal.shows(f"● {name}", "output")
     terminal.press("w")
-    terminal.shows(f"Why: {name}", "manual")
+    terminal.shows(f"Why: {name}", "triggered by")
     terminal.press("q")
     terminal.until(lambda found: "Why:" not in found, "the answer to close")
     terminal.press("q")

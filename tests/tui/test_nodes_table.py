@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from chronex.model.occurrence import Attempt, ProcessIdentity
+from chronex.model.occurrence import ProcessIdentity
 from chronex.model.records import Node
-from chronex.model.states import AttemptState
-from chronex.views.nodes import NodeHealth, NodeRow
+from chronex.views.nodes import NodeConcern, NodeHealth, NodeRow, NodeWork
 from chronex_tui.app import StartOptions
 from chronex_tui.model.display import UNICODE, DisplaySettings
 from chronex_tui.model.layout import plain
-from chronex_tui.model.nodes_table import NodeItem, NodesTable, no_nodes, node_lines
+from chronex_tui.model.nodes_table import NodesTable, no_nodes, node_lines
 from tests.tui.driving import app_on, driven
 from tests.tui.examples import HOME, MINUTE, NOW
 
@@ -21,7 +20,7 @@ DISPLAY = DisplaySettings(NOW, UNICODE, HOME)
 PROCESS = ProcessIdentity(4711, "boot", 1)
 
 
-def item(state: NodeHealth, *attempts: Attempt, **facts: object) -> NodeItem:
+def item(state: NodeHealth, *work: NodeWork, concerns: tuple[NodeConcern, ...] = (), **facts: object) -> NodeRow:
     known = {
         "host": "db-2",
         "places": 50,
@@ -30,16 +29,15 @@ def item(state: NodeHealth, *attempts: Attempt, **facts: object) -> NodeItem:
         "chronex": "1.0",
     } | facts
     node = Node(id="node-7", process=PROCESS, **known)  # type: ignore[arg-type]
-    return NodeItem(NodeRow(node, state, NOW - node.seen_ms, len(attempts)), attempts)
+    return NodeRow(node, state, NOW - node.seen_ms, len(work), work, concerns)
 
 
-RUNNING = Attempt(
-    job="etl", nominal_ms=NOW, task="load", number=2, state=AttemptState.RUNNING, owner="node-7", created_ms=NOW - MINUTE,
-    started_ms=NOW - MINUTE,
-)  # fmt: skip
+RUNNING = NodeWork("etl", NOW, "load", 2, NOW - MINUTE)
 
 ROWS = [
     (item(NodeHealth.ALIVE, RUNNING), "● alive", "1 of 50", "2.0s ago", "works on this store"),
+    (item(NodeHealth.ALIVE, concerns=(NodeConcern.LATE,), seen_ms=NOW - 4000, lease_ms=17_000), "↻ late", "0 of 50",
+     "4.0s ago", "late: no heartbeat for 4.0s"),
     (item(NodeHealth.SILENT, RUNNING, seen_ms=NOW - 3 * MINUTE, lease_ms=17_000), "↻ late", "1 of 50", "3m00s ago",
      "late: no heartbeat for 3m00s; it hangs, or is cut off; when it stays silent, others take over what it runs"),
     (item(NodeHealth.DRAINING, draining=True, drained_by="maria"), "‖ draining", "0 of 50", "2.0s ago",
@@ -52,8 +50,10 @@ ROWS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("node", "state", "runs", "beat", "sentence"), ROWS, ids=[row[0].row.state for row in ROWS])
-def test_a_node_says_how_it_is(node: NodeItem, state: str, runs: str, beat: str, sentence: str) -> None:
+@pytest.mark.parametrize(
+    ("node", "state", "runs", "beat", "sentence"), ROWS, ids=[f"{row[0].state}-{row[1]}" for row in ROWS]
+)
+def test_a_node_says_how_it_is(node: NodeRow, state: str, runs: str, beat: str, sentence: str) -> None:
     line = plain([NodesTable([node], DISPLAY).line(0, 118, "…")])
     assert line.startswith(state)
     assert f" {runs}  " in line
@@ -84,11 +84,16 @@ def test_without_nodes_it_says_how_to_start_one() -> None:
     assert "chronex run --headless" in plain(no_nodes(is_daemon_expected=True, command="chronex run --headless"))
 
 
-async def test_the_screen_of_nodes_asks_before_it_drains_and_tells_why_not(example_store: Path) -> None:
-    async with driven(app_on(example_store, StartOptions(screen="nodes")), (80, 24)) as driver:
+async def test_the_screen_of_nodes_asks_before_it_drains_and_tells_why_not(
+    example_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app, told = app_on(example_store, StartOptions(screen="nodes")), list[str]()
+    monkeypatch.setattr(app, "notify", lambda text, **_: told.append(text))
+    async with driven(app, (80, 24)) as driver:
         await driver.until(lambda frame: "● alive" in frame and "node-1" in frame)
         frame = await driver.press("D")
         assert "Let node-1 begin nothing more?" in frame
         assert "chronex nodes drain node-1" in frame
         await driver.press("y")
-        await driver.until(lambda frame: "chronex stop --drain" in " ".join(frame.split()))
+        await driver.until(lambda _: told)
+        assert told == ["node-1 has its store to itself; to let it end what runs: chronex stop --drain"]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from chronex_tui.launch import Picture
     from chronex_tui.model.snapshot import RunKey
 
-SCREENS = ("jobs", "runs", "timeline", "clock", "density", "nodes")
+SCREENS = ("jobs", "runs", "timeline", "clock", "density", "nodes", "graph")
 THEMES = ("dark", "light", "colorblind", "ansi", "mono")
 # The codes of a text that is no TOML: lint and apply report it; the dashboard only shows a store.
 _UNREADABLE = ("J001", "J002", "J003")
@@ -43,7 +43,7 @@ _MOST_SIZE = (400, 200)
 def tui(
     store: StorePath = None,
     screen: Annotated[
-        str, typer.Option(help="Open on jobs, runs, timeline, clock, density or nodes.", metavar="SCREEN")
+        str, typer.Option(help="Open on jobs, runs, timeline, clock, density, nodes or graph.", metavar="SCREEN")
     ] = "jobs",
     job: Annotated[str | None, typer.Option(help="Select this job.", metavar="JOB")] = None,
     run: Annotated[str | None, typer.Option(help="Select this run: its id, or JOB@TIME.", metavar="RUN")] = None,
@@ -200,6 +200,8 @@ def show_dashboard(
 
     _check_choices(options)
     picture = _picture(options)
+    if picture is not None and options.job is not None:
+        _check_job(options.job, source)
     zone = _zone(options)
     theme = choose_theme(options.theme, os.environ)
     if picture is not None and options.theme is None and picture.file is not None:
@@ -297,6 +299,18 @@ def _since(text: str | None, zone: Zone) -> int | None:
     except ValueError:
         raise UsageError(f"--date: {text!r} is not a day; write 2027-03-28") from None
     return round(moment.replace(tzinfo=moment.tzinfo or zone.tzinfo).timestamp() * 1000)
+
+
+def _check_job(name: str, source: StoreSource) -> None:
+    """A picture of another job than the one that was named would be a lie; a session says it in a notice."""
+    from chronex.engine.commands.names import job_named
+    from chronex.storage.records import Reading
+
+    store = source.open()
+    try:
+        store.view(lambda tx: job_named(Reading(tx), name))
+    finally:
+        source.release(store)
 
 
 def _run_key(text: str, source: StoreSource) -> RunKey:

@@ -141,7 +141,9 @@ def _print(answer: WhyAnswer, name: str) -> None:
     zone = answer.zone
     out(
         paint(
-            terminal_safe(f"{name} {stamp(answer.instant_ms, zone)} ({zone.name}): {answer.cause.value}"),
+            terminal_safe(
+                f"{name} {stamp(answer.instant_ms, zone)} ({zone.name}): {answer.cause.value.replace('_', ' ')}"
+            ),
             "bold",
         )
     )

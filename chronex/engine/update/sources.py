@@ -1,7 +1,8 @@
 """Whose job it is: every job belongs to the source that applied it, and an update of one source leaves others alone.
 
-A source is the absolute path of a file, `program NAME`, or `declarative NAME`. Jobs from before sources were kept
-have none, or the path of their file as it was written: the first update that names such a job takes it over.
+A source is the absolute path of a file or directory, `program NAME`, `declarative NAME`, or `chronex at`. Jobs from
+before sources were kept have none, or the path of their file as it was written: the first update that names such a
+job takes it over.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from chronex.errors import JobSourceError
 from chronex.model.job import Job
 
 PROGRAM, DECLARATIVE = "program ", "declarative "
+# Jobs that `chronex at` has put into the store: each runs once, and no file has them.
+AT = "chronex at"
 # Whether a source exists no longer; a file that was renamed must not keep its jobs from the new name.
 IsGone = Callable[[str], bool]
 
@@ -33,7 +36,7 @@ class JobSource(NamedTuple):
 
 def is_unknown(source: str) -> bool:
     """From before sources were kept."""
-    return not source.startswith(("/", PROGRAM, DECLARATIVE, DECLARATIVE.strip()))
+    return not source.startswith(("/", PROGRAM, DECLARATIVE, DECLARATIVE.strip(), AT))
 
 
 def is_owned(job: Job, source: str) -> bool:

@@ -115,7 +115,7 @@ def _origin(history: VersionHistory, version: Job, occurrence: Occurrence, zone:
         return [Link(f"triggered by {occurrence.triggered_by or 'hand'}", occurrence.created_ms, Source.RECORD)]
     if version.follows:
         return [origin_link(version)]
-    links = [Link(f"'{version.schedule}' names this instant (version {version.version})", None, Source.SCHEDULE)]
+    links = [Link(f"'{version.schedule}' matches this time (version {version.version})", None, Source.SCHEDULE)]
     if occurrence.moved_by:
         links = [moved_link(occurrence.scheduled_ms, occurrence.moved_by, zone)]
     if note := clock_note(version, occurrence.nominal_ms):
