@@ -382,8 +382,8 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
         "whether the programs that jobs name are found.",
     ),
     "store": (_store, "The store as a whole: copy it from a directory into a database, or back."),
-    "backup": (_backup, "Write the whole store to one file; safe while a daemon runs."),
-    "restore": (_restore, "Put a backup in the store's place; what was there is kept beside it."),
+    "backup": (_backup, "Write the whole store and its logs to one file; safe while a daemon runs."),
+    "restore": (_restore, "Put a backup and its logs in the store's place; what was there is kept beside it."),
     "simulate": (
         _simulate,
         "Play the coming days of all jobs through the real planner: crowded hours, runs that will be "
