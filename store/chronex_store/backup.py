@@ -44,8 +44,8 @@ def backup(path: Path, file: Path, *, with_logs: bool = True) -> BackupReport:
 
 
 def _with_logs(env: LmdbEnvironment, file: Path) -> BackupReport:
-    """The records are copied first, and then the logs are measured: of an attempt that has ended by the records, the log
-    is whole; of one that runs, it has what was written by then, and not what follows while logs are copied."""
+    """The records are copied first, and then the logs are measured: of an attempt that has ended by the records, the
+    log is whole; of one that runs, it has what was written by then, and not what follows while logs are copied."""
     if file.exists():
         raise BackupError(f"{file} exists; name a new file, a backup is never overwritten")
     data, part = file.with_name(f"{file.name}.data"), file.with_name(f"{file.name}.part")
