@@ -370,6 +370,10 @@ class StoreOutcomeUnknownError(StoreError):
     """A commit failed half way, so its outcome is unknown; re-read the store before trying again."""
 
 
+class StoreWentBackError(StoreOutcomeUnknownError):
+    """The database lost commits that it had acknowledged, as a failover to a standby that lags does; look again."""
+
+
 class StoreDamagedError(StoreError):
     """The store's file is damaged; run `chronex doctor`, then `chronex restore` with your last backup."""
 

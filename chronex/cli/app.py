@@ -196,8 +196,26 @@ def _dashboard() -> Declaration:
     return dashboard
 
 
-# Started by a daemon or its keeper, and in no list.
-_STARTED_BY_DAEMON = {"keeper": _keeper, "launcher": _launcher, "dashboard": _dashboard}
+def _browser_session() -> Declaration:
+    from chronex.cli.commands.tui import browser_session
+
+    return browser_session
+
+
+def _names() -> Declaration:
+    from chronex.cli.commands.program_info import names
+
+    return names
+
+
+# Started by a daemon, its keeper, the server of the dashboard or a completion script, and in no list.
+_STARTED_BY_CHRONEX = {
+    "keeper": _keeper,
+    "launcher": _launcher,
+    "dashboard": _dashboard,
+    "browser-session": _browser_session,
+    "names": _names,
+}
 
 
 def _pause() -> Declaration:
@@ -246,6 +264,12 @@ def _store() -> Declaration:
     from chronex.cli.commands.store import store
 
     return store
+
+
+def _torture() -> Declaration:
+    from chronex.cli.commands.torture import torture
+
+    return torture
 
 
 def _verify() -> Declaration:
@@ -375,15 +399,19 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     ),
     "dlq": (_dlq, "Dead letters: runs that failed for good."),
     "state": (_state, "Small values that a task keeps between its runs."),
+    "torture": (
+        _torture,
+        "Try a cluster on your own database: start nodes on a schema made for it, hurt them, and judge what is left.",
+    ),
     "verify": (_verify, "Check the journal against the formal model and your own properties."),
     "doctor": (
         _doctor,
         "Check the store and the machine: records, space, permissions; zone data, clock, service, and "
         "whether the programs that jobs name are found.",
     ),
-    "store": (_store, "The store as a whole: copy it from a directory into a database, or back."),
     "backup": (_backup, "Write the whole store and its logs to one file; safe while a daemon runs."),
     "restore": (_restore, "Put a backup and its logs in the store's place; what was there is kept beside it."),
+    "store": (_store, "The store as a whole: copy it, and look after one in a database: migrate, check, roles."),
     "simulate": (
         _simulate,
         "Play the coming days of all jobs through the real planner: crowded hours, runs that will be "
@@ -447,8 +475,8 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     if name in COMMANDS:
         _add(app, name)
         return app
-    if name in _STARTED_BY_DAEMON:
-        app.command(name, hidden=True)(_STARTED_BY_DAEMON[name]())
+    if name in _STARTED_BY_CHRONEX:
+        app.command(name, hidden=True)(_STARTED_BY_CHRONEX[name]())
         return app
     for listed in sorted(COMMANDS, key=_GROUPS.__contains__):
         app.command(listed, help=COMMANDS[listed][1])(_only_listed)

@@ -55,6 +55,7 @@ def effect_json(effect: JobPreview) -> dict[str, Any]:
 
     return {
         "job": effect.job,
+        "after": list(effect.after),
         **timed("until", effect.until_ms),
         "added": [times(one) for one in effect.added],
         "removed": [times(one) for one in effect.removed],
@@ -75,6 +76,8 @@ def effect_lines(effect: JobPreview, zone: Zone) -> Iterator[str]:
         if len(instants) > _MOST_LINES:
             yield f"  {kind:9} … {len(instants) - _MOST_LINES} more until {at(effect.until_ms)}"
 
+    if effect.after:
+        yield f"  follows   {', '.join(effect.after)}"
     yield from lines("fires now", effect.fires_now, lambda one: f"the instant of {at(one.nominal_ms)}")
     yield from lines("moved", effect.moved, lambda pair: f"{at(pair.before.due_ms)} -> {at(pair.after.due_ms)}")
     yield from lines("removed", effect.removed, lambda one: at(one.due_ms))

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -234,6 +234,11 @@ class Executor:
         functions = {name: one for name, one in self._cancellations.items() if name not in self._commands}
         interrupt = partial(self._stop_all, functions, ReasonCode.INTERRUPTED)
         asyncio.get_running_loop().call_later(self.settings.grace_ms / 1000, interrupt)
+
+    def stop_all_but(self, ours: Collection[str]) -> None:
+        """Stop what runs here and is another node's by now; its end will be refused."""
+        taken = {name: one for name, one in self._cancellations.items() if name not in ours}
+        self._stop_all(taken, ReasonCode.TAKEN_OVER)
 
     def _stop_all(self, attempts: Mapping[str, StopRequest], code: ReasonCode) -> None:
         for cancellation in list(attempts.values()):

@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Protocol
 
+from msgspec.structs import replace
+
+from chronex import torture_settings
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.loop import Daemon
@@ -43,6 +46,7 @@ from chronex_store.directory_checks import DATA_FILE
 from chronex_store.lmdb_store import LmdbStore
 from chronex_store.opening import OpenedStore, StorePlace, host_identity, open_postgres, state_directory
 from chronex_store.postgres.pg_address import PostgresAddress
+from chronex_store.postgres.pg_layout import LAYOUT
 
 log = logging.getLogger(__name__)
 
@@ -178,10 +182,15 @@ def _build_daemon(store: OpenedStore, place: StorePlace, settings: SchedulerSett
     """A new node on the store."""
     state = state_directory(place)
     clock: Clock = SYSTEM_CLOCK
-    host_id, named = "", str(state.resolve())
+    host_id, named, layout = "", str(state.resolve()), 0
+    refuse_torture_settings(place)
     if isinstance(place, PostgresAddress):
-        clock, host_id, named = store.clock(), host_identity(state), place.shown  # without a password
-    node = this_node(settings.max_concurrent_jobs, clock, host_id, settings.labels)
+        clock, host_id, layout = store.clock(), host_identity(state), LAYOUT
+        named = place.shown  # without a password
+        if not place.is_guarded:
+            fields = {"store": place.shown, "so": "add sslmode=verify-full to the address"}
+            log_event(log, "the connection to the database is not checked", fields, logging.WARNING)
+    node = replace(this_node(settings.max_concurrent_jobs, clock, host_id, settings.labels), layout=layout)
     logs = LogDirectory(state / "logs")
     run_context = RunContext.of_this_process(logs, clock, environment={"CHRONEX_STORE": named})
     engine = Engine(store, node.id, settings.max_concurrent_jobs)
@@ -189,6 +198,17 @@ def _build_daemon(store: OpenedStore, place: StorePlace, settings: SchedulerSett
     daemon = Daemon(store, engine, run_context, node, settings, keepers=keepers)
     add_maintenance(daemon, logs, settings)
     return daemon
+
+
+def refuse_torture_settings(place: StorePlace) -> None:
+    """Leases that run out faster than those of other nodes would take running work away from them."""
+    if torture_settings.is_set() and not is_torture_store(place):
+        names = f"{torture_settings.PACE_VARIABLE} and {torture_settings.CLOCK_VARIABLE}"
+        raise ChronexError(f"{names} are for the daemons of chronex torture alone; take them out of the environment")
+
+
+def is_torture_store(place: StorePlace) -> bool:
+    return isinstance(place, PostgresAddress) and place.schema.startswith(torture_settings.SCHEMA_PREFIX)
 
 
 class _Ends:

@@ -83,7 +83,8 @@ def _is_free(reading: Reading, job: Job, occurrence: Occurrence, at_ms: int) -> 
 def _launches(job: Job, occurrence: Occurrence) -> Iterator[Launch]:
     tasks = [task for task in job.tasks if not occurrence.only or task.name in occurrence.only]
     fired = job.progress.counters.fired + 1
-    parameters = {**defaults_of(job.parameters), **occurrence.parameters}
+    given = occurrence.parameters
+    parameters = {**defaults_of(job.parameters), **given} if job.parameters else given
     claimed = replace(occurrence, last_run_ms=job.progress.last_run_ms, fire_count=fired, parameters=parameters)
     runs = {task.name: Run(job=job.id, nominal_ms=occurrence.nominal_ms, task=task.name) for task in tasks}
     begun = startable(job, runs)

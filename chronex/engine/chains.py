@@ -155,15 +155,25 @@ class ParentStanding(NamedTuple):
         return why_skipped(self.occurrence)
 
 
-def standings(reading: Reading, child: Job, instant_ms: int) -> list[ParentStanding]:
-    """One for each parent, for the occurrence of the child at `instant_ms`."""
-    return [_standing(reading, parent, instant_ms) for parent in child.after]
+Known = dict[str, ParentStanding]
 
 
-def _standing(reading: Reading, parent: str, instant_ms: int) -> ParentStanding:
+def standings(reading: Reading, child: Job, instant_ms: int, known: Known | None = None) -> list[ParentStanding]:
+    """One for each parent, for the occurrence of the child at `instant_ms`.
+
+    A parent that is reached by several ways is asked for once: `known` has those that were.
+    """
+    known = {} if known is None else known
+    for parent in child.after:
+        if parent not in known:
+            known[parent] = _standing(reading, parent, instant_ms, known)
+    return [known[parent] for parent in child.after]
+
+
+def _standing(reading: Reading, parent: str, instant_ms: int, known: Known) -> ParentStanding:
     job = reading.job(parent)
     newest = next(_newest(reading, parent, instant_ms), None)
-    if job is not None and _is_expected(reading, job, instant_ms):
+    if job is not None and _is_expected(reading, job, instant_ms, known):
         return ParentStanding(parent, ParentEnd.OPEN, newest)
     if newest is None:
         return ParentStanding(parent, ParentEnd.NEVER_RAN)
@@ -178,10 +188,10 @@ def _newest(reading: Reading, job: str, instant_ms: int) -> Iterator[Occurrence]
     return (one for one in found if not one.only and one.reason.code not in _WITHDRAWN)
 
 
-def _is_expected(reading: Reading, job: Job, instant_ms: int) -> bool:
+def _is_expected(reading: Reading, job: Job, instant_ms: int, known: Known) -> bool:
     """Will the job have an occurrence up to that instant that it does not have yet?"""
     if job.follows:
-        return any(one.end is ParentEnd.OPEN for one in standings(reading, job, instant_ms))
+        return any(one.end is ParentEnd.OPEN for one in standings(reading, job, instant_ms, known))
     progress = job.progress
     if not job.enabled or progress.next_ms is None or progress.cursor_ms is None:
         return False
@@ -208,14 +218,3 @@ def wait_verdict(found: Iterable[ParentStanding]) -> WaitVerdict:
     if bad is not None:
         return WaitVerdict((), bad.reason, parents)
     return WaitVerdict(tuple(one.parent for one in found if one.end is ParentEnd.OPEN), NO_REASON, parents)
-
-
-def followers_below(reading: Reading, job: str) -> set[str]:
-    """The jobs whose records the end of an occurrence of `job` may touch: its children, and theirs."""
-    found: set[str] = set()
-    left = [job]
-    while left:
-        new = [child for child in reading.children(left.pop()) if child not in found]
-        found.update(new)
-        left += new
-    return found

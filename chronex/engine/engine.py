@@ -419,7 +419,7 @@ class _Decisions:
                 self.lifecycle.end_unstarted(occurrence, state, outcome.reason)
             elif occurrence.due_ms <= self.records.now_ms:
                 self._admit(occurrence)
-        self.lifecycle.followers.decide_all_waiting(job.id)
+        self.lifecycle.decide_waiting_for(job.id)
 
     def _plan_targets(self, job: Job) -> None:
         """A job that runs on each node: those that fit have jobs of their own, which are planned by them."""
@@ -474,7 +474,7 @@ class _Decisions:
 
     def _admit_now(self, job: Job, occurrence: Occurrence, lacking: str) -> None:
         """By parents, the overlap policy and the pool; where no node can run it (`lacking` says why), it waits."""
-        if not self.lifecycle.followers.lets_start(job, occurrence):
+        if job.after and not self.lifecycle.followers.lets_start(job, occurrence):
             return
         running, retry_ms = self._in_the_way(job, occurrence)
         replaced = self._replaced_by(job, occurrence)
@@ -531,7 +531,7 @@ class _Decisions:
         """The other occurrences that run, and when the first of them is tried again where it only waits for that."""
         others = [other for other in self.records.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
         running = [other for other in others if not self.lifecycle.preempt_retry(other, occurrence)]
-        return waiting_first(self.records, running)
+        return waiting_first(self.records, running) if running else ([], None)
 
     def _start(self, job: Job, occurrence: Occurrence) -> None:
         self.lifecycle.start(job, occurrence)

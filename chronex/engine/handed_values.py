@@ -17,8 +17,6 @@ _MOST_REPLAYS = 20
 
 def inputs_of(reading: Reading, job: Job, occurrence: Occurrence, task: Task) -> Inputs:
     """What this task is given: by the name of the task that wrote it, or "job.task" for one of a parent job."""
-    if len(job.tasks) == 1 and not occurrence.parents:
-        return NO_INPUTS
     found: dict[str, dict[str, str]] = {}
     for name in _before(job, task):
         if values := _values(reading, occurrence, name):

@@ -12,7 +12,7 @@ from chronex.engine.following import Followers
 from chronex.engine.handed_values import inputs_of
 from chronex.engine.job_counters import counted, pause_event
 from chronex.engine.notices import note_failures, note_on_time, order_hook
-from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
+from chronex.engine.orders import NO_INPUTS, AttemptEnd, Cancel, Launch, Order
 from chronex.engine.plan import Chance, next_plan_ms
 from chronex.engine.retries import has_begun, may_repeat, retry_at, retry_of
 from chronex.engine.task_graph import (
@@ -45,11 +45,24 @@ class Lifecycle:
     def __init__(self, records: Records, node: str, chance: Chance, orders: list[Order], events: list[Event]) -> None:
         self.records, self.node, self.chance = records, node, chance
         self.orders, self.events = orders, events
-        self.followers = Followers(records, self.end_unstarted, self.emit)
         self.shortest_pause_ms = SHORTEST_PAUSE_MS
         self.may_start = True  # a node that stops starts nothing more, not even the next task
         self.tells_node = False  # where machines share the store, each event says which node wrote it
         self.can_run: Callable[[Job], bool] = lambda job: True  # a task whose function this node has not waits
+
+    @property
+    def followers(self) -> Followers:
+        """What follows other jobs; most jobs follow nothing, and nothing follows them."""
+        return Followers(self.records, self.end_unstarted, self.emit)
+
+    def _decide_followers(self, ended: Occurrence) -> None:
+        if self.records.has_followers(ended.job):
+            self.followers.decide(ended)
+
+    def decide_waiting_for(self, job: str) -> None:
+        """The instants of the job were decided, or are others now: who waits for it may wait no longer."""
+        if self.records.has_followers(job):
+            self.followers.decide_all_waiting(job)
 
     # -- occurrences -------------------------------------------------------------------------------------
 
@@ -79,7 +92,7 @@ class Lifecycle:
             fire_count=job.progress.counters.fired + 1,
             deadline_ms=None if timeout is None else now + timeout,
             released_ms=None,
-            parameters={**defaults_of(version.parameters), **occurrence.parameters},
+            parameters=_parameters(version, occurrence),
         )
         self._count(job.id, last_run_ms=now, fired=1)
         self.emit("OccurrenceStarted", claimed, data=_start_data(version, occurrence, now))
@@ -108,7 +121,7 @@ class Lifecycle:
         self._count(occurrence.job, **{counted: 1})
         self.emit(f"Occurrence{state.value.capitalize()}", ended, reason)
         self._wake_fixed_delay(occurrence.job)
-        self.followers.decide(ended)
+        self._decide_followers(ended)
 
     def cancel(self, occurrence: Occurrence, reason: Reason) -> bool:
         """End it where nothing runs; else cancel what waits, and keep the request for its owner or a successor.
@@ -152,7 +165,7 @@ class Lifecycle:
         ended = self.records.advance(occurrence, state, reason=reason, finished_ms=now, errors=errors)
         good = state is OccurrenceState.COMPLETED
         job = self.records.job(occurrence.job)
-        if job is not None:
+        if job is not None and (job.notify is not None or job.progress.late_ms is not None):
             note_failures(self.records, job, ended)
             note_on_time(self.records, job, ended)
         self.emit(f"Occurrence{_event_word(state)}", ended, reason, data={"errors": errors} if errors else None)
@@ -162,7 +175,7 @@ class Lifecycle:
         if version is not None:
             self._call_hook(version, ended, "on_complete")
         self._wake_fixed_delay(occurrence.job)
-        self.followers.decide(ended)
+        self._decide_followers(ended)
 
     def _wake_fixed_delay(self, job_id: str) -> None:
         """An interval with a fixed delay counts from the end of its run, or of the occurrence that was skipped."""
@@ -241,7 +254,8 @@ class Lifecycle:
         if task.needs:
             data["needs"] = [one.name for one in job.tasks if {one.name, one.matrix_of} & set(task.needs)]
         self.emit(event, occurrence, task=task.name, attempt=number, data=data)
-        inputs = inputs_of(self.records, job, occurrence, task)
+        is_alone = len(job.tasks) == 1 and not occurrence.parents
+        inputs = NO_INPUTS if is_alone else inputs_of(self.records, job, occurrence, task)
         self.orders.append(Launch(job, occurrence, task, attempt, run.idempotency_key, inputs))
         return True
 
@@ -503,6 +517,10 @@ class Lifecycle:
                 data={**(data or {}), "node": self.node} if self.tells_node else data or {},
             )
         )
+
+
+def _parameters(job: Job, occurrence: Occurrence) -> dict[str, str]:
+    return {**defaults_of(job.parameters), **occurrence.parameters} if job.parameters else occurrence.parameters
 
 
 def _names_given(task: Task | None, occurrence: Occurrence) -> tuple[str, ...]:

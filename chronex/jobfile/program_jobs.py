@@ -73,10 +73,14 @@ class InvalidJobError(ChronexError, ValueError):
 
 
 def one_task_table(schedule: str, run: object, keys: Mapping[str, Any]) -> Table:
-    """The table of a job with one task: what only a task can say, such as its idempotency key, is said there."""
+    """The table of a job with one task: what only a task can say, such as its idempotency key, is said there.
+
+    One that is `after` others needs no schedule.
+    """
     own = {key: value for key, value in keys.items() if key in TASK_KEYS}
     rest = {key: value for key, value in keys.items() if key not in TASK_KEYS}
-    return {"schedule": schedule, **rest, "tasks": [{"name": ONLY_TASK, "run": run, **own}]}
+    timing = {"schedule": schedule} if schedule else {}
+    return {**timing, **rest, "tasks": [{"name": ONLY_TASK, "run": run, **own}]}
 
 
 # -- reading ------------------------------------------------------------------------------------------------
@@ -277,6 +281,8 @@ def _policy_table(policy: Struct) -> Any:
     if keys is None:
         return policy
     found = _written(policy, {key: key if hasattr(policy, key) else f"{key}_ms" for key in keys})
+    if isinstance(policy, Parameter) and not policy.choices:
+        del found["choices"]
     if isinstance(policy, RetryPolicy) and policy.max is None:
         found["max"] = UNLIMITED
     return found

@@ -259,6 +259,12 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
         return bool(self.after) and not self.schedule
 
     @property
+    def shown_schedule(self) -> str:
+        """When it runs, in one line: its schedule, and the jobs that it is after."""
+        follows = f"after {', '.join(self.after)}" if self.after else ""
+        return ", ".join(part for part in (self.schedule, follows) if part)
+
+    @property
     def has_needs(self) -> bool:
         """Do its tasks say what each of them needs? Otherwise its mode says in what order they run."""
         return any(task.needs is not None for task in self.tasks)

@@ -265,7 +265,7 @@ def text_of(reason: Reason) -> str:
 
 def words_of(reason: Reason) -> str:
     """The words of its code alone, without whom or what it speaks of: the same for all that are counted together."""
-    return _template(reason.code).replace(_DETAIL, reason.detail).replace(_BY, _SOME_PARENT)
+    return _template(reason.code).replace(_BY, _SOME_PARENT).replace(_DETAIL, reason.detail)
 
 
 def words_beyond(reason: Reason, error: str) -> str:

@@ -493,6 +493,8 @@ class Supervision:
             self.barrier.close()
         if self.confinement is not None:
             self.confinement.close()
+        if self.values_file is not None:
+            self.values_file.remove()
 
 
 async def finish_log(log: BoundedLog) -> LogSummary:

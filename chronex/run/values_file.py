@@ -46,6 +46,7 @@ class ValuesFile:
         self._logs = logs
         self._name = f"{attempt_id}.values"
         self._descriptor = -1
+        self._is_gone = False
         self.path = os.path.abspath(logs.path / self._name)
         uid = None if settings is None or settings.user is None else user_id(settings.user)
         if uid is not None and uid != os.geteuid():
@@ -85,6 +86,9 @@ class ValuesFile:
 
     def remove(self) -> None:
         """Idempotent; a link is removed, never what it points to."""
+        if self._is_gone:
+            return
+        self._is_gone = True
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -111,13 +115,15 @@ def values_in(written: bytes) -> HandedValues:
             bad.append(number)
         else:
             found[name] = value
-    return _bounded(found, f"{_lines(bad)} of {OUTPUT_VARIABLE} not NAME=value" if bad else "")
+    return _bounded(found, f"{_lines(bad)} not NAME=value" if bad else "")
 
 
 def _lines(numbers: list[int]) -> str:
     shown = ", ".join(map(str, numbers[:_MOST_LINES_TOLD]))
+    if len(numbers) == 1:
+        return f"line {shown} of {OUTPUT_VARIABLE} is"
     more = "" if len(numbers) <= _MOST_LINES_TOLD else f" and {len(numbers) - _MOST_LINES_TOLD} more"
-    return f"line {shown} is" if len(numbers) == 1 else f"lines {shown}{more} are"
+    return f"lines {shown}{more} of {OUTPUT_VARIABLE} are"
 
 
 def values_returned(returned: Any) -> HandedValues:

@@ -45,7 +45,7 @@ EXPECTING = b"P"
 # Who follows a job: the jobs that are after it, and their occurrences that wait for it. Its name comes first.
 FOLLOWING = b"F"
 # Occurrences that wait for a parent, by their own job.
-PARKED = b"K"
+PARKED = b"C"
 TIMED_INDEXES = DUE + DEAD_LETTER + FINISHED + EXPIRY
 INDEXES = TIMED_INDEXES + ACTIVE + QUEUED + EXPECTING + FOLLOWING + PARKED
 

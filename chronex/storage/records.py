@@ -252,6 +252,10 @@ class Reading:
         """All that are queued: for their turn, and for the jobs that they are after."""
         return [*self.queued(job, limit), *self.parked(job, limit)]
 
+    def has_followers(self, parent: str) -> bool:
+        """Does a job follow this one, or an occurrence wait for it?"""
+        return bool(self.tx.scan(keys.following(parent), None, 1))
+
     def followers(self, parent: str) -> list[Job | Occurrence]:
         """The jobs that are after this one, and occurrences that wait for it; nearly always none."""
         rows = self.tx.scan(keys.following(parent), None, EVERYTHING)
@@ -337,6 +341,10 @@ class Reading:
                 self.damaged.append(DamagedRecordError(index_key, "the index stands for no record"))
             self._on_stray_index(index_key)
         return found
+
+    def check(self, key: bytes, raw: bytes) -> bool:
+        """Whether a row is what was once written there; one that is not is listed in `damaged`."""
+        return key[:1] in keys.INDEXES or self._decode(key, raw) is not None
 
     def _decode(self, key: bytes, raw: bytes) -> Record | None:
         cache = self.cache

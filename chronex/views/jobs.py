@@ -265,7 +265,7 @@ def _at_rest(job: Job, *, has_next: bool, is_paused: bool) -> Situation:
         return Situation.PAUSED
     if job.progress.counters.failures_in_a_row:
         return Situation.FAILED
-    if not has_next and not runs_at_start(job):
+    if not has_next and not job.follows and not runs_at_start(job):
         return Situation.DONE
     return Situation.OK if job.progress.counters.completed else Situation.WAITING
 

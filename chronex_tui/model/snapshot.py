@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
+from chronex.engine.usual import Usual, usual_of
 from chronex.errors import ChronexError
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.reasons import Reason, of_task
+from chronex.model.records import HOOKS
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading, key_of
@@ -84,6 +87,7 @@ class JobDetail:
     effect: ClockEffect | None
     log: tuple[str, ...] = ()
     would_run_ms: int | None = None  # of a paused job: the next instant of its schedule
+    usual: Usual | None = None  # what its runs take
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ class Snapshot:
     is_there: bool = True
     is_refused: bool = False
     journal: int = 0
+    notices: int = 0  # that wait to be sent, or for another try
 
     @property
     def is_known(self) -> bool:
@@ -127,6 +132,7 @@ NO_HISTORY = History()
 PAGE = 500
 JOBS_PAGE = 1000  # a transaction that stays below 50 ms
 MOST_LIVE = 2000
+MOST_NOTICES = 1000
 MOST_RUNS = 100_000
 _MOST_EVENTS = 2000
 _OUTCOMES = 40
@@ -174,7 +180,9 @@ class BoardReader:
         self.seen, self.active = head, active
         rows = tuple(self.rows.values())
         summary = summary_of(reading, rows, self.is_alive, now_ms)
-        return Snapshot(now_ms, rows, summary, tuple(live), store_path=self.store_path, journal=head)
+        return Snapshot(
+            now_ms, rows, summary, tuple(live), store_path=self.store_path, journal=head, notices=notices(reading)
+        )
 
     def invalidate(self) -> None:
         """Read all jobs again the next time."""
@@ -190,6 +198,12 @@ class BoardReader:
                 self.rows.pop(name, None)
         if is_new:
             self.rows = dict(sorted(self.rows.items()))
+
+
+def notices(reading: Reading) -> int:
+    """How many notices wait; the calls of hooks are not counted."""
+    found = islice(reading.tx.scan(keys.NOTICE), MOST_NOTICES)
+    return sum(keys.notice_kind(key) not in HOOKS for key, _ in found)
 
 
 def live_items(reading: Reading) -> list[RunItem]:
@@ -297,6 +311,7 @@ def detail_of(reading: Reading, name: str, now_ms: int) -> JobDetail | None:
         change=change,
         effect=None if change is None or timing is None else effect_of(timing, change),
         would_run_ms=_next_instant(job, now_ms) if row.is_paused else None,
+        usual=usual_of(reading, name),
     )
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from chronex.engine.commands import backfill, cancel, pause, replay, trigger
 from chronex.engine.orders import AttemptEnd, Launch
 from chronex.engine.update import apply_jobs
+from chronex.engine.update.job_chains import LONGEST_CHAIN
 from chronex.errors import JobChainError, NotPossibleError
 from chronex.model.event import Event
 from chronex.model.job import Job
@@ -333,6 +334,10 @@ def test_an_end_reads_only_who_follows_it() -> None:
     [
         ([job("a", after=["b"]), job("b", after=["c"]), job("c", after=["a"])], "a -> b -> c -> a"),
         ([job("a", after=["a"])], "a -> a"),
+        (
+            [ETL, *(job(f"j{n}", after=[f"j{n - 1}" if n else "etl"]) for n in range(60))],
+            "61 jobs follow one another",
+        ),
         ([job("a", after=["elt"]), ETL], "a follows elt, and there is no such job; did you mean etl?"),
     ],
 )
@@ -356,3 +361,25 @@ def test_a_parent_may_belong_to_another_source() -> None:
     apply_jobs(chain.store, [REPORT], START + 1, owns=lambda one: one.id == "report")
     chain.go(AT)
     assert chain.over("etl", AT + 1) == ["report"]
+
+
+def test_a_lattice_of_jobs_is_asked_for_once_each_and_decided_to_its_end() -> None:
+    """Two ways at each of twenty steps would be a million ways to the last; a failure at the top skips them all."""
+    jobs = [ETL]
+    for step in range(20):
+        before = [f"s{step - 1}a", f"s{step - 1}b"] if step else ["etl"]
+        jobs += [job(f"s{step}{letter}", after=before) for letter in "ab"]
+    chain = Chain(*jobs, job("aa", HOURLY, ["s19a", "s19b"]))
+    chain.go(AT)
+    assert chain.states("aa")[0][1] == "queued"
+    chain.over("etl", AT + 1, BAD)
+    assert {chain.of(one.id)[0].state.value for one in jobs[1:]} == {"skipped"}
+    assert chain.states("aa")[0][1] == "skipped"
+
+
+def test_a_failure_at_the_top_of_the_longest_chain_reaches_its_end() -> None:
+    jobs = [ETL, *(job(f"j{n}", after=[f"j{n - 1}" if n else "etl"]) for n in range(LONGEST_CHAIN - 1))]
+    chain = Chain(*jobs)
+    chain.go(AT)
+    chain.over("etl", AT + 1, BAD)
+    assert chain.of(f"j{LONGEST_CHAIN - 2}")[0].state is SKIPPED

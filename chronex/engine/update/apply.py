@@ -132,7 +132,7 @@ def _write_occurrences(records: Records, change: JobChange, events: list[Event])
         records.put(one)
     for one in change.added:
         records.create(one)
-    lifecycle.followers.decide_all_waiting(change.job_id)
+    lifecycle.decide_waiting_for(change.job_id)
     if change.skipped_span is not None:
         span = {"from_ms": change.skipped_span[0], "to_ms": change.skipped_span[1]}
         events.append(
