@@ -14,19 +14,13 @@ from msgspec.structs import replace
 
 from chronex.daemon import skip_log
 from chronex.daemon.age_clock import AgeClock
+from chronex.daemon.clock_following import ClockFollower
 from chronex.daemon.condition_watch import ConditionWatch
 from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.periodic_tasks import PeriodicTask, PeriodicTasks
 from chronex.daemon.registration import RENEW_S, Registration, clock_facts, running_attempts
-from chronex.daemon.wakeups import (
-    LONGEST_BETWEEN_CHECKS_MS,
-    TOLERANCE_MS,
-    ClockJump,
-    WakeupDetector,
-    wake_on_clock_set,
-)
-from chronex.engine.clock_steps import begin_where_never_set, follow_clock, follow_shared_clock, newest_sign, rewind
+from chronex.daemon.wakeups import LONGEST_BETWEEN_CHECKS_MS, WakeupDetector, wake_on_clock_set
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.commands.boot_starts import start_jobs_of_boot
 from chronex.engine.commands.stopping import RESTART
@@ -112,7 +106,6 @@ class Daemon:
         self._away_since_ms: int | None = None  # by the monotonic clock: since when the store takes nothing
         self._noting: set[asyncio.Task[None]] = set()  # events on their way into the journal
         self._detector = WakeupDetector(self.clock)
-        self._jumps: list[ClockJump] = []  # of the clock, which the store could not follow yet
         own = (
             PeriodicTask("heartbeat", HEARTBEAT_S, self._heartbeat),
             PeriodicTask("reaper", settings.reaper_interval_ms / 1000, self._reap),
@@ -123,7 +116,7 @@ class Daemon:
         if node.lease_ms:
             own = (PeriodicTask("lease", RENEW_S, self._heartbeat), *own[1:])
         self.periodic = PeriodicTasks((*own, *periodic), self.clock, self.journal)
-        self.zone = settings.timezone
+        self.clock_follower = ClockFollower(store, self.clock, node.id, settings.timezone, self.journal)
         # Called when the job file has changed the settings.
         self.settings_listeners: list[Callable[[SchedulerSettings], None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None  # while `run` is under way
@@ -287,7 +280,7 @@ class Daemon:
     async def _begin(self) -> None:
         """Record this node, then take up what dead nodes left."""
         if not self.registration.is_shared:  # the clock of a database is no machine's to set
-            self._check_clock_set_back()
+            self.clock_follower.check_set_back()
         self._ages = AgeClock(self.clock, await self.store.view_async(lambda tx: Reading(tx).nodes()))
         await self._start_jobs_of_boot()
         await self.registration.put(self.node)
@@ -310,11 +303,11 @@ class Daemon:
 
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""
-        if (self._jumps and not self.registration.is_shared) or not self.registration.is_trusted:
+        if (self.clock_follower.is_behind and not self.registration.is_shared) or not self.registration.is_trusted:
             return Tick((), None, has_more=False)
         now_ms = self.clock.wall_ms()
         try:
-            await self._follow_shared()
+            await self.clock_follower.follow_shared()
             resting = await self.store.view_async(self.engine.resting(now_ms))
             if self._away_since_ms is not None and self.registration.is_shared and self.executor.patience.waiting:
                 # Ends come first: what is decided before them would find work running that is over.
@@ -469,49 +462,13 @@ class Daemon:
         jump = detector.check()
         if jump is not None:
             self.executor.prestart.discard()
-            if not self.registration.is_shared or jump.set_by_ms:
-                self._jumps.append(jump)
+            self.clock_follower.note(jump, is_shared=self.registration.is_shared)
         if self.registration.is_shared:
             return  # before the next tick, and not on the loop
         try:
-            while self._jumps:
-                self._follow(self._jumps[0])
-                del self._jumps[0]
+            self.clock_follower.follow()
         except StoreFullError as error:
             self._note_away(error)
-
-    def _follow(self, jump: ClockJump) -> None:
-        fields = {"told": jump.describe(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
-        if jump.stalled_ms:
-            fields["stalled_ms"] = jump.stalled_ms
-        if jump.set_by_ms:
-            followed = follow_clock(self.store, jump.set_by_ms, jump.at_ms, self.node.id)
-            fields |= {"retries": followed.retries, "jobs": followed.jobs}
-        self.journal(jump.name, fields)
-
-    async def _follow_shared(self) -> None:
-        """The clock of the database was set: the jobs follow once, whoever of the nodes comes first."""
-        while self._jumps:
-            jump = self._jumps[0]
-            update = follow_shared_clock(jump.set_by_ms, jump.at_ms, self.node.id)
-            followed = await self.store.update_async(update)
-            del self._jumps[0]
-            if followed is not None:
-                fields = {"told": jump.describe(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
-                self.journal(jump.name, {**fields, "retries": followed.retries, "jobs": followed.jobs})
-
-    def _check_clock_set_back(self) -> None:
-        """The clock may have been put right while no scheduler was there to see it."""
-        now_ms = self.clock.wall_ms()
-        begin_where_never_set(self.store, now_ms)
-        ahead_ms = self.store.view(newest_sign) - now_ms
-        if ahead_ms > TOLERANCE_MS:
-            fields = {
-                "told": ClockJump(now_ms, -ahead_ms, 0, 0).describe(self.zone),
-                "by_ms": -ahead_ms,
-                "slept_ms": 0,
-            }
-            self.journal("ClockStepped", {**fields, "jobs": rewind(self.store, now_ms)})
 
     async def _sleep(self, next_ms: int | None, seen: int) -> None:
         pause = self.periodic.seconds_until_next(

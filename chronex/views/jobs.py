@@ -11,7 +11,6 @@ from enum import StrEnum
 from itertools import islice
 from typing import NamedTuple
 
-from chronex.engine.commands.boot_starts import runs_at_start
 from chronex.engine.membership import seems_alive
 from chronex.engine.plan import lead_ms
 from chronex.engine.usual import RunUsage, Usual, usage_of, usual_of
@@ -23,6 +22,7 @@ from chronex.model.states import OccurrenceState, RunState, is_final
 from chronex.storage import keys
 from chronex.storage.records import Reading, pages
 from chronex.timing.calendar_schedule import MovedFrom
+from chronex.timing.job_schedule import runs_at_start
 from chronex.views.coming_runs import ForecastRun, may_wait_for, placement_options, startable
 from chronex.views.group_rows import waits_for
 
