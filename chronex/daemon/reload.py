@@ -110,7 +110,7 @@ class Reloader:
         daemon.engine.slots = settings.max_concurrent_jobs
         daemon.engine.pace = settings.catch_up
         daemon.executor.settings = settings
-        daemon.zone = settings.timezone
+        daemon.clock_follower.zone = settings.timezone
         for use in daemon.settings_listeners:
             use(settings)
         fixed = [name for name in _NEED_A_RESTART if getattr(before, name) != getattr(settings, name)]

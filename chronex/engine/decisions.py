@@ -374,10 +374,12 @@ class Decisions:
             )
             self._emit("OccurrenceQueued", occurrence.job, occurrence.nominal_ms, reason)
             return
-        is_released = occurrence.released_ms is not None  # its parents have completed: it waits its turn
-        is_told_anew = reason.code in _TOLD_ANEW and occurrence.reason != reason
-        if is_released or is_told_anew or lines != occurrence.lines:
-            self.records.put(replace(occurrence, released_ms=None, lines=lines, order_ms=order_ms, reason=reason))
+        # Where it was released, its parents have completed and it waits its turn.
+        is_moved = lines != occurrence.lines or occurrence.released_ms is not None
+        told = reason if is_moved or reason.code in _TOLD_ANEW else occurrence.reason
+        changed = replace(occurrence, released_ms=None, lines=lines, order_ms=order_ms, reason=told)
+        if changed != occurrence:
+            self.records.put(changed)
 
     def _cancel(self, occurrence: Occurrence) -> None:
         """Kept as a request, like a person's cancel: another node may have to order it, or this one may die."""

@@ -44,6 +44,14 @@ class OrderedRows:
         return self._order[begin:end]
 
 
+# Rows whose keys are this tag, then the name of a job: who follows it, and what its attempts have staged.
+_BY_PREFIX = (
+    "SELECT x.key, x.value FROM unnest(%s::text[]) AS j CROSS JOIN LATERAL (SELECT key, value FROM {table} "
+    "WHERE key >= '{tag}'::bytea || convert_to(j, 'LATIN1') || '\\x00'::bytea "
+    "AND key < '{tag}'::bytea || convert_to(j, 'LATIN1') || '\\x01'::bytea) AS x"
+)
+
+
 def of_jobs(names: list[str]) -> tuple[Query, ...]:
     """The questions for everything that a decision about these jobs may read."""
     jobs = (names,)
@@ -58,6 +66,8 @@ def of_jobs(names: list[str]) -> tuple[Query, ...]:
         (f"SELECT x.key, x.value FROM run x {of_open}", jobs),
         (f"SELECT x.key, x.value FROM attempt x {of_open}", jobs),
         ("SELECT key, value FROM index_entry WHERE open_job = ANY(%s)", jobs),
+        (_BY_PREFIX.format(tag="F", table="index_entry"), jobs),
+        (_BY_PREFIX.format(tag="T", table="other"), jobs),
         (
             "SELECT (SELECT o.key FROM occurrence o WHERE o.job = j ORDER BY o.nominal_ms DESC LIMIT 1) "
             "FROM unnest(%s::text[]) AS j",
@@ -96,6 +106,7 @@ class KnownRows:
             self.newest[name] = key or b""
             for kind in (keys.JOB, keys.JOB_PROGRESS):
                 self.rows.put(keys.within_job(kind, name), None)
+            self._complete |= {keys.within_job(tag, name) for tag in (keys.FOLLOWING, keys.STAGED_STATE)}
             for index in (keys.ACTIVE, keys.QUEUED, keys.IN_LINE):
                 for kind in (keys.OCCURRENCE, keys.RUN, keys.ATTEMPT):
                     self._complete.add(keys.within_job(index + kind, name))
