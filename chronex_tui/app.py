@@ -36,6 +36,7 @@ from chronex_tui.model.available_actions import (
     shell_command,
 )
 from chronex_tui.model.display import Glyphs
+from chronex_tui.model.groups_table import GroupKey
 from chronex_tui.model.lanes import Window
 from chronex_tui.model.nodes_table import NodeKey
 from chronex_tui.model.runs_table import run_name
@@ -219,6 +220,8 @@ class ChronexApp(App[int]):
             self.state.run_index = message.table.index
         elif isinstance(identity, NodeKey):
             self.state.node = identity
+        elif isinstance(identity, GroupKey):
+            self.state.group = identity
         elif isinstance(identity, str):
             self.state.job = identity
         self.last_command = ""
@@ -308,6 +311,8 @@ class ChronexApp(App[int]):
             return on_store(f"chronex show {context.job}", context.store)
         if context.screen == "nodes":
             return on_store("chronex nodes --all", context.store)
+        if context.screen == "groups":
+            return on_store("chronex groups", context.store)
         if context.screen == "graph" and context.job:
             return on_store(f"chronex show {context.job} --graph", context.store)
         if context.screen in ("clock", "density"):

@@ -28,6 +28,7 @@ from chronex_tui.model.nodes_table import node_rows
 from chronex_tui.model.snapshot import BoardReader, Firing, HistoryReader, JobDetail, RunKey, Snapshot
 
 if TYPE_CHECKING:
+    from chronex.views.group_rows import GroupRow
     from chronex.views.job_graph import JobGraph
     from chronex.views.why.answer import WhyAnswer
     from chronex_store.opening import StorePlace
@@ -151,6 +152,12 @@ class NodesRead(NamedTuple):
     """All schedulers of the store, with what they run."""
 
     nodes: tuple[NodeRow, ...]
+
+
+class GroupsRead(NamedTuple):
+    """All groups, with who holds places and who waits."""
+
+    groups: tuple[GroupRow, ...]
 
 
 class GraphRead(NamedTuple):

@@ -9,6 +9,7 @@ from chronex_tui.data import (
     ClockChangesComputed,
     CommandDone,
     GraphRead,
+    GroupsRead,
     HeatmapCounted,
     JobRead,
     LanesComputed,
@@ -82,6 +83,18 @@ class DataRequests:
                 "job", lambda reading: (detail_of(reading, name, now),), lambda found: JobRead(name, found[0])
             )
 
+    def _read_list_of(self, screen: str) -> None:
+        """The nodes or the groups, where their screen is open."""
+        if screen == "nodes":
+            self.live.request_nodes()
+        elif screen == "groups":
+            from chronex.views.group_rows import groups_of
+
+            now = self.app.clock.wall_ms()
+            self.live.request(
+                "groups", lambda reading: (tuple(groups_of(reading, now)),), lambda found: GroupsRead(*found)
+            )
+
     def _read_graph(self, name: str) -> None:
         if self.state.screen == "graph":
             from chronex_tui.model.graph_lines import read_graph
@@ -93,8 +106,7 @@ class DataRequests:
         screen = self.state.screen
         whole = screen in ("runs", "timeline") or (screen == "density" and self._heatmap_needs_history)
         self.live.request_history(whole=whole)
-        if screen == "nodes":
-            self.live.request_nodes()
+        self._read_list_of(screen)
         self.request_selection()
         self._compute_panels()
 
@@ -221,8 +233,7 @@ class DataRequests:
             self._first_job = ""
         self.app.board.update_all()
         self.request_selection()
-        if state.screen == "nodes":
-            self.live.request_nodes()
+        self._read_list_of(state.screen)
         definitions = tuple((row.job.id, row.job.version) for row in snapshot.rows)
         if definitions != self._definitions or self._is_heatmap_of_yesterday():
             self._definitions = definitions
@@ -267,6 +278,8 @@ class DataRequests:
                 state.lanes, state.lanes_left_out = found
             case NodesRead(nodes):
                 state.nodes = nodes
+            case GroupsRead(groups):
+                state.groups = groups
             case GraphRead(graph):
                 state.graph = graph
             case ClockChangesComputed(days, unchanging):

@@ -18,6 +18,7 @@ from chronex.views.nodes import NodeRow
 from chronex_tui.model.clock_days import ClockDay
 from chronex_tui.model.density import Heatmap
 from chronex_tui.model.display import TIMES, DisplaySettings, Glyphs, word
+from chronex_tui.model.groups_table import GroupKey, GroupsTable
 from chronex_tui.model.jobs_table import COLUMNS, JobsTable, has_seconds, order
 from chronex_tui.model.lanes import Lane, Window
 from chronex_tui.model.nodes_table import NodeKey, NodesTable, node_key
@@ -25,6 +26,7 @@ from chronex_tui.model.runs_table import RunsTable, merged, state_of
 from chronex_tui.model.snapshot import EMPTY, NO_HISTORY, Firing, History, JobDetail, RunItem, RunKey, Snapshot
 
 if TYPE_CHECKING:
+    from chronex.views.group_rows import GroupRow
     from chronex.views.job_graph import JobGraph
 
 
@@ -136,6 +138,7 @@ class State:
     unchanging_zones: tuple[str, ...] = ()  # zones in use that never change their clock
     heatmap: Heatmap | None = None
     nodes: tuple[NodeRow, ...] | None = None  # None until they have been read
+    groups: tuple[GroupRow, ...] | None = None  # None until they have been read
     graph: JobGraph | None = None  # of the selected job
     pending: dict[str, str] = field(default_factory=dict)  # what was requested of a job and is not yet in a snapshot
 
@@ -146,6 +149,7 @@ class State:
     run_index: int = 0  # where the selected run was last in the list
     marked: frozenset[str] = frozenset()
     node: NodeKey | None = None
+    group: GroupKey | None = None
     clock_index: int = 0
     cursor: tuple[int, int] = (0, 0)  # day and hour in the heat map
 
@@ -298,6 +302,15 @@ class State:
 
     def nodes_table(self) -> NodesTable:
         return NodesTable(self.nodes or (), self.display)
+
+    # -- groups -----------------------------------------------------------------------------------------------
+
+    def group_row(self) -> GroupRow | None:
+        """The selected group, where it is still listed."""
+        return next((row for row in self.groups or () if GroupKey(row.group.name) == self.group), None)
+
+    def groups_table(self) -> GroupsTable:
+        return GroupsTable(self.groups or (), self.display)
 
     # -- how it is shown --------------------------------------------------------------------------------------
 

@@ -254,14 +254,14 @@ Container { background: $background; }
 #graph-jobs, #no-graph-jobs { height: 1fr; }
 #graph { height: 1fr; width: 1fr; }
 .-tiny #graph-left { width: 40%; }
-#view-nodes { layout: vertical; }
-#nodes-left { height: 1fr; width: 1fr; }
-#nodes, #no-nodes { height: 1fr; }
-#node { height: 10; }
-.-tiny #node { display: none; }
-.-medium #view-nodes, .-large #view-nodes { layout: horizontal; }
-.-medium #nodes-left, .-large #nodes-left { width: 58%; }
-.-medium #node, .-large #node { width: 42%; height: 1fr; }
+#view-nodes, #view-groups { layout: vertical; }
+#nodes-left, #groups-left { height: 1fr; width: 1fr; }
+#nodes, #no-nodes, #groups, #no-groups { height: 1fr; }
+#node, #group { height: 10; }
+.-tiny #node, .-tiny #group { display: none; }
+.-medium #view-nodes, .-large #view-nodes, .-medium #view-groups, .-large #view-groups { layout: horizontal; }
+.-medium #nodes-left, .-large #nodes-left, .-medium #groups-left, .-large #groups-left { width: 58%; }
+.-medium #node, .-large #node, .-medium #group, .-large #group { width: 42%; height: 1fr; }
 #lanes, #no-lanes, #clock { height: 1fr; }
 #heat { height: 14; }
 #heat-cell { height: 1fr; }

@@ -37,6 +37,7 @@ class ViewActions:
             "screen-clock": partial(self.show_screen, "clock"),
             "screen-density": partial(self.show_screen, "density"),
             "screen-nodes": partial(self.show_screen, "nodes"),
+            "screen-groups": partial(self.show_screen, "groups"),
             "screen-graph": partial(self.show_screen, "graph"),
             "open": self.open_selection,
             "filter": self.open_filter,

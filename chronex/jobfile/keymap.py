@@ -16,7 +16,7 @@ from chronex.jobfile.entries import Entry, Reader, read_table
 from chronex.jobfile.values import text
 from chronex.text.terminal import quoted
 
-SCREENS = ("jobs", "runs", "timeline", "clock", "density", "nodes", "graph")
+SCREENS = ("jobs", "runs", "timeline", "clock", "density", "nodes", "graph", "groups")
 LIST_SCREENS = ("jobs", "runs", "timeline", "graph")
 _KEY = re.compile(r"[!-+\--~]|space|enter|left|right|f(?:[1-9]|1[0-2])|ctrl\+[a-z]", re.ASCII)
 _HINT = "write one character, space, left, right, f1 to f12, or ctrl+a to ctrl+z"
@@ -64,6 +64,9 @@ ACTIONS: tuple[DashboardAction, ...] = (
     DashboardAction("screen-graph", "7", "graph",
         "Show the tasks of a job as a graph, with the states of its newest run and the jobs before and after it.",
         command="chronex tui --screen graph", group="screens"),
+    DashboardAction("screen-groups", "8", "groups",
+        "Show the groups: who holds places, who waits for them, and what for.",
+        command="chronex groups", group="screens"),
     DashboardAction("filter", "/", "filter",
         "Filter as you type: name, tag, state:failed, tz:Europe/*, -word. Enter keeps it, esc drops it.",
         command="chronex list --filter '{filter}'", screens=LIST_SCREENS, rank=1),

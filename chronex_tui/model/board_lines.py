@@ -22,7 +22,10 @@ def top_line(
     zone = display.board_zone
     time = f"{exact_clock_time(display.now_ms, zone)} {abbreviation(display.now_ms, zone)} "
     gap = "  " if cells >= 90 else " "
-    right: list[Span] = [*daemon_words(snapshot, display, is_long=cells >= 110), (gap, ""), (time, "")]
+    daemon = daemon_words(snapshot, display, is_long=cells >= 110)
+    if cells < 90 and snapshot.is_daemon_alive:
+        del daemon[1:]  # its sign alone says that all is well
+    right: list[Span] = [*daemon, (gap, ""), (time, "")]
     if is_read_only and cells >= 90:
         right.insert(0, ("read-only  ", "dim"))
     if cells < 72:
@@ -32,13 +35,14 @@ def top_line(
 
 # Names of screens where there is no room for all of them in full.
 _SHORT_NAMES = {"timeline": "Time", "density": "Dens"}
+_INITIALS = {"groups": "Gp"}
 
 
 def _tabs(screen: str, cells: int) -> Line:
     """The screens with their keys. With less room names become shorter, and only the open one keeps its name."""
     names = [name.capitalize() for name in SCREENS]
     short = [_SHORT_NAMES.get(name, name.capitalize()) for name in SCREENS]
-    initials = [name[:2] for name in names]
+    initials = [_INITIALS.get(name, name.capitalize()[:2]) for name in SCREENS]
     only = [name if other == screen else "" for name, other in zip(short, SCREENS, strict=True)]
     title = (" chronex ", "title")
     forms = [(title, names, " "), (title, short, " "), (None, short, " "), (None, short, ""), (None, initials, ""),

@@ -46,6 +46,10 @@ def _view_class(name: str) -> Callable[[State, Palette], View]:
         from chronex_tui.nodes_view import NodesView
 
         return NodesView
+    if name == "groups":
+        from chronex_tui.groups_view import GroupsView
+
+        return GroupsView
     if name == "graph":
         from chronex_tui.graph_view import GraphView
 

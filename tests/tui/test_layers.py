@@ -16,7 +16,7 @@ LAYERS = (
     ("model",),
     ("state", "theme"),
     ("widgets", "data", "key_order"),
-    ("views", "time_views", "nodes_view", "graph_view"),
+    ("views", "time_views", "nodes_view", "graph_view", "groups_view"),
     ("screens", "editing"),
     ("view_actions", "commands", "data_requests"),
     ("app",),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from chronex_tui.launch import Picture
     from chronex_tui.model.snapshot import RunKey
 
-SCREENS = ("jobs", "runs", "timeline", "clock", "density", "nodes", "graph")
+SCREENS = ("jobs", "runs", "timeline", "clock", "density", "nodes", "graph", "groups")
 THEMES = ("dark", "light", "colorblind", "ansi", "mono")
 # The codes of a text that is no TOML: lint and apply report it; the dashboard only shows a store.
 _UNREADABLE = ("J001", "J002", "J003")
@@ -43,7 +43,8 @@ _MOST_SIZE = (400, 200)
 def tui(
     store: StorePath = None,
     screen: Annotated[
-        str, typer.Option(help="Open on jobs, runs, timeline, clock, density, nodes or graph.", metavar="SCREEN")
+        str,
+        typer.Option(help="Open on jobs, runs, timeline, clock, density, nodes, graph or groups.", metavar="SCREEN"),
     ] = "jobs",
     job: Annotated[str | None, typer.Option(help="Select this job.", metavar="JOB")] = None,
     run: Annotated[str | None, typer.Option(help="Select this run: its id, or JOB@TIME.", metavar="RUN")] = None,
