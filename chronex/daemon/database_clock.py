@@ -13,7 +13,7 @@ from chronex.storage.ports import Store
 async def follow_jumps(
     store: Store, jumps: list[ClockJump], node: str, zone: str, tell: Callable[[str, dict[str, Any]], None]
 ) -> None:
-    """Take the jumps off the list, one after the other; who comes first among the nodes moves the jobs and tells it."""
+    """Take the jumps off the list, in order; who comes first among the nodes moves the jobs and tells it."""
     while jumps:
         jump = jumps[0]
         followed = await store.update_async(follow_shared_clock(jump.set_by_ms, jump.at_ms, node))
