@@ -148,6 +148,12 @@ def _status() -> Declaration:
     return status
 
 
+def _groups() -> Declaration:
+    from chronex.cli.commands.groups import groups
+
+    return groups
+
+
 def _nodes() -> Declaration:
     from chronex.cli.commands.nodes import nodes
 
@@ -374,6 +380,10 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
         _status,
         "Show on one screen whether a scheduler runs, what runs and comes next, and what needs attention.",
     ),
+    "groups": (
+        _groups,
+        "List the groups, who holds places in them and who waits.",
+    ),
     "nodes": (
         _nodes,
         "List the schedulers of the store: process, host, version, last heartbeat, and whether each lives.",
@@ -409,9 +419,9 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
         "Check the store and the machine: records, space, permissions; zone data, clock, service, and "
         "whether the programs that jobs name are found.",
     ),
+    "backup": (_backup, "Write the whole store and its logs to one file; safe while a daemon runs."),
+    "restore": (_restore, "Put a backup and its logs in the store's place; what was there is kept beside it."),
     "store": (_store, "The store as a whole: copy it, and look after one in a database: migrate, check, roles."),
-    "backup": (_backup, "Write the whole store to one file; safe while a daemon runs."),
-    "restore": (_restore, "Put a backup in the store's place; what was there is kept beside it."),
     "simulate": (
         _simulate,
         "Play the coming days of all jobs through the real planner: crowded hours, runs that will be "

@@ -1,4 +1,4 @@
-"""`chronex backup` and `chronex restore`: one file that holds the whole store.
+"""`chronex backup` and `chronex restore`: one file that holds the whole store, and the logs of its attempts.
 
 A backup is written beside a running daemon; a restore needs the store to itself.
 """
@@ -28,25 +28,52 @@ from chronex_store.lmdb_environment import (
     sync_directory,
     write_snapshot,
 )
+from chronex_store.log_archive import LOGS, extract_logs, log_lengths, opened_data, write_archive
 
 
-def backup(path: Path, file: Path) -> BackupReport:
-    """Write the store in `path` to `file`; safe beside a running daemon."""
+def backup(path: Path, file: Path, *, with_logs: bool = True) -> BackupReport:
+    """Write the store in `path` to `file`; safe beside a running daemon. Without logs it is a plain copy of the
+    data."""
+    file = file.absolute()
     env = open_environment(path, create=False)  # of any format: a backup is what is there
     try:
-        return write_snapshot(env, file.absolute())
+        has_logs = with_logs and bool(log_lengths(env.path / LOGS))
+        return _with_logs(env, file) if has_logs else write_snapshot(env, file)
     finally:
         env.close()
 
 
+def _with_logs(env: LmdbEnvironment, file: Path) -> BackupReport:
+    """The records are copied first, and then the logs are measured: of an attempt that has ended by the records, the
+    log is whole; of one that runs, it has what was written by then, and not what follows while logs are copied."""
+    if file.exists():
+        raise BackupError(f"{file} exists; name a new file, a backup is never overwritten")
+    data, part = file.with_name(f"{file.name}.data"), file.with_name(f"{file.name}.part")
+    try:
+        write_snapshot(env, data)
+        count = write_archive(part, data, env.path / LOGS, log_lengths(env.path / LOGS))
+        os.rename(part, file)
+        sync_directory(file.parent)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        why = (error.strerror or str(error)).lower()
+        raise BackupError(f"the backup {file} could not be written: {why}; choose another file") from error
+    finally:
+        data.unlink(missing_ok=True)
+    return BackupReport(str(file), file.stat().st_size, str(env.path), count)
+
+
 @dataclass(frozen=True, slots=True)
 class RestoreReport:
-    """What was restored, and the file that keeps the state before it (`replaced`)."""
+    """What was restored, and the file that keeps the state before it (`replaced`). `logs` is None where the backup
+    has none, and those that are there stay; else what was there is in `replaced_logs`."""
 
     store: str
     file: str
     records: int
     replaced: str | None = None
+    logs: int | None = None
+    replaced_logs: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -66,14 +93,29 @@ def restore(file: Path, path: Path, clock: Clock = SYSTEM_CLOCK) -> RestoreRepor
             staging = Path(tempfile.mkdtemp(prefix="restore-", dir=real))
             try:
                 records = _copy_and_examine(file, staging)
-                kept = _swap(real, staging / DATA_FILE, clock.wall_ms())
+                logs, now_ms = extract_logs(file, staging / LOGS), clock.wall_ms()
+                kept = _swap(real, staging / DATA_FILE, now_ms)
+                kept_logs = None if logs is None else _swap_logs(real, staging / LOGS, now_ms)
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
     except BackupError:
         if is_new:  # an empty directory would be taken for a store
             shutil.rmtree(real, ignore_errors=True)
         raise
-    return RestoreReport(str(real), str(file), records, kept)
+    return RestoreReport(str(real), str(file), records, kept, logs, kept_logs)
+
+
+def _swap_logs(real: Path, new: Path, now_ms: int) -> str | None:
+    """The logs of the backup in the place of those that were there, which are kept. No daemon writes meanwhile."""
+    present, kept = real / LOGS, real / f"before-restore-{now_ms}.logs"
+    had_logs = present.is_dir() and any(present.iterdir())
+    if present.is_dir():
+        os.rename(present, kept)
+    os.rename(new, present)
+    sync_directory(real)
+    if not had_logs and kept.is_dir():
+        kept.rmdir()
+    return str(kept) if had_logs else None
 
 
 def _copy_and_examine(file: Path, staging: Path) -> int:
@@ -81,7 +123,7 @@ def _copy_and_examine(file: Path, staging: Path) -> int:
     if file.is_fifo():
         raise BackupError(f"{file} is a pipe; name the file of the backup")  # reading could wait for ever
     try:
-        with file.open("rb") as source, open(open_private(staging / DATA_FILE, os.O_WRONLY), "wb") as copy:
+        with opened_data(file) as source, open(open_private(staging / DATA_FILE, os.O_WRONLY), "wb") as copy:
             shutil.copyfileobj(source, copy, 1 << 20)
             copy.flush()
             os.fsync(copy.fileno())

@@ -513,6 +513,7 @@ class BackupReport:
     file: str
     size: int
     store: str
+    logs: int = 0  # how many logs of attempts are in it
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -1,4 +1,4 @@
-"""`chronex backup` and `chronex restore`: the whole store as one file, and back."""
+"""`chronex backup` and `chronex restore`: the whole store and the logs of its attempts as one file, and back."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from chronex.cli.output import print_json, print_lines
 
 def backup(
     file: Annotated[str, typer.Argument(help="The file to write.", metavar="FILE")],
+    no_logs: Annotated[bool, typer.Option("--no-logs", help="Leave the logs of attempts out.")] = False,
     store: StorePath = None,
     form: Form = "text",
 ) -> int:
-    """Write the whole store to one file; safe while a daemon runs.
+    """Write the whole store and its logs to one file; safe while a daemon runs.
 
     Example: chronex backup chronex.backup
     """
     check_format(form)
-    return run_backup(store_path(store), Path(file), form)
+    return run_backup(store_path(store), Path(file), form, with_logs=not no_logs)
 
 
 def restore(
@@ -29,7 +30,7 @@ def restore(
     store: StorePath = None,
     form: Form = "text",
 ) -> int:
-    """Put a backup in the store's place; what was there is kept beside it. Never over a running daemon.
+    """Put a backup and its logs in the store's place; what was there is kept beside it. Never over a running daemon.
 
     Example: chronex restore chronex.backup
     """
@@ -37,16 +38,22 @@ def restore(
     return run_restore(store_path(store), Path(file), form)
 
 
-def run_backup(store: Path, file: Path, form: str = "text") -> int:
+def run_backup(store: Path, file: Path, form: str = "text", *, with_logs: bool = True) -> int:
     """Write the whole store to `file`; safe beside a running daemon."""
     from chronex_store import backup as store_backup
 
-    report = store_backup.backup(store, file)
+    report = store_backup.backup(store, file, with_logs=with_logs)
+    logs = _logs(report.logs) if with_logs else "without logs"
+    line = f"wrote {report.file} ({report.size} bytes, {logs})"
     if form == "json":
         print_json(report.to_dict(), sort_keys=True)
     else:
-        print_lines([f"wrote {report.file} ({report.size} bytes)"])
+        print_lines([line])
     return 0
+
+
+def _logs(count: int) -> str:
+    return "no logs" if not count else "1 log" if count == 1 else f"{count} logs"
 
 
 def run_restore(store: Path, file: Path, form: str = "text") -> int:
@@ -57,7 +64,9 @@ def run_restore(store: Path, file: Path, form: str = "text") -> int:
     if form == "json":
         print_json(report.to_dict(), sort_keys=True)
         return 0
-    print_lines([f"restored {report.records} records from {report.file}"])
-    if report.replaced:
-        print_lines([f"what was there before is in {report.replaced}"])
+    logs = "the backup has no logs, those that are here stay" if report.logs is None else _logs(report.logs)
+    print_lines([f"restored {report.records} records from {report.file}; {logs}"])
+    kept = [place for place in (report.replaced, report.replaced_logs) if place]
+    if kept:
+        print_lines([f"what was there before is in {' and '.join(kept)}"])
     return 0
