@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 
+from benchmarks import waiting
 from benchmarks.measure import FULL, Row, Size
 from chronex.clock import wall_ms
 from chronex.daemon.embedded import EmbeddedEngine
@@ -49,6 +50,8 @@ def run(size: Size = FULL) -> Iterator[Row]:
             TOPIC, "one sync of this disk", _sync_ms(Path(place)), " ms", remark="every lag has two or three in it"
         )
         yield from due_at_once(Path(place), count)
+        yield from waiting.rows(Path(place), 100_000 if size is FULL else 1_000, size.repeats)
+        yield from waiting.year_rows(100 if size is FULL else 2, size.repeats)
         lags = asyncio.run(callable_lags(Path(place) / "callables", callables))
         what = f"{callables:,} callables due in one second: p99 lag"
         yield Row(TOPIC, what, _percentile(lags, 0.99), " ms", at_most=25, remark=f"median {median(lags):.3g} ms")

@@ -37,6 +37,7 @@ POINTS: dict[str, str] = {
     "process ended": "the command has ended, and its exit code is known here alone",
     "log finished": "the log is in order, and the end is not on record",
     "end kept": "the keeper has written the end down, and has told no scheduler",
+    "check due": "the command has ended well, and its check was not asked",
     "end recorded": "the end is on record, and what follows from it is not started",
     "hook ended": "a hook was called, and that is not on record",
     "history trimmed": "one step of retention is done",

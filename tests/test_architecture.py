@@ -61,16 +61,18 @@ ALLOWED: dict[str, set[str]] = {
 
 # Inside the engine a module may import those of the rows above its own. `commands` and `update` stand beside each other.
 ENGINE_ROWS: list[set[str]] = [
-    {"execution_report", "usual"},
+    {"execution_report", "usual", "group_limits"},
     {"orders", "plan", "decided_spans", "job_counters"},
     {
         "admit",
         "unknown_ends",
+        "checked_ends",
         "task_state",
         "idempotency",
         "notices",
         "clock_steps",
         "membership",
+        "lines",
         "shared_logs",
         "task_graph",
         "retries",
@@ -79,7 +81,8 @@ ENGINE_ROWS: list[set[str]] = [
     },
     {"following"},
     {"lifecycle"},
-    {"takeover", "commands", "update"},
+    {"takeover", "commands", "update", "turns"},
+    {"decisions"},
     {"engine"},
 ]
 
@@ -98,6 +101,7 @@ SHARED_MODULES = {
     "backfill": _COMMAND,
     "backup": _COMMAND,
     "doctor": _COMMAND,
+    "groups": _COMMAND,
     "nodes": _COMMAND,
     "reload": _COMMAND,
     "state": _COMMAND,

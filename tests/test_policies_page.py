@@ -18,6 +18,8 @@ import pytest
 from chronex.engine.commands import Actor, pause
 from chronex.engine.orders import Launch
 from chronex.model.calendars import CalendarRules, JobCalendar, OnExcluded
+from chronex.model.conditions import Found
+from chronex.model.groups import GroupSettings, StartRate
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import (
@@ -294,10 +296,56 @@ def doubled() -> str:
     return night(datetime(2027, 10, 31, 1, tzinfo=BERLIN), SCHEDULES, settings, "overlap")
 
 
+def _named_lanes(machine: SimulatedMachine, *names: str) -> list[Lane]:
+    """One line for all occurrences of a job, up to the end of the ruler."""
+    return [
+        Lane(f"  {name}", tuple(bar for one in machine.occurrences(name) for bar in bars_of(machine, one)))
+        for name in names
+    ]
+
+
+def grouped(settings: GroupSettings) -> SimulatedMachine:
+    names = ("backup", "reindex", "report")
+    jobs = [
+        job_of("10 0 * * *", name, groups={"database": 1}, priority=20 if name == "report" else 0) for name in names
+    ]
+    machine = machine_of(takes=12 * MINUTE)
+    machine.apply(jobs, groups=[settings])
+    machine.run_until(AN_HOUR.end_ms)
+    return machine
+
+
+def groups() -> str:
+    machine = grouped(GroupSettings("database", limit=1))
+    return draw(AN_HOUR, [("[groups.database] limit = 1", _named_lanes(machine, "backup", "reindex", "report"))])
+
+
+def rate() -> str:
+    machine = grouped(GroupSettings("database", rate=StartRate(1, 20 * MINUTE)))
+    return draw(AN_HOUR, [('[groups.database] rate = "1/20m"', _named_lanes(machine, "backup", "reindex", "report"))])
+
+
+def conditions() -> str:
+    def lanes(wait_at_most_ms: int) -> list[Lane]:
+        job = job_of("5 0 * * *", wait_for=("path:/nas",), wait_at_most_ms=wait_at_most_ms)
+        machine = machine_of(job, takes=6 * MINUTE)
+        for minute in range(5, 21):  # as a daemon would look; it is mounted at 00:20
+            machine.run_until(START + minute * MINUTE)
+            lacking = "" if minute == 20 else "path:/nas (no such file or directory)"
+            machine.engine.found["job"] = Found(not lacking, machine.now, lacking)
+            machine.engine.has_news = True
+        machine.run_until(HALF_AN_HOUR.end_ms)
+        return occurrence_lanes(machine, "job", HALF_AN_HOUR)
+
+    waits = {"1h": HOUR, "10m": 10 * MINUTE}
+    return draw(HALF_AN_HOUR, [(f'wait_at_most = "{text}"', lanes(ms)) for text, ms in waits.items()])
+
+
 PICTURES: dict[str, Callable[[], str]] = {
     "overlap": overlap, "recovery": recovery, "failure": failure, "retry": retry, "timeout": timeout, "spread": spread,
     "window": window, "pause": paused, "cadence": cadence, "dst-gap": gap, "dst-overlap": doubled,
-    "calendars": calendars, "graph": graph, "chain": chain,
+    "calendars": calendars, "groups": groups, "rate": rate, "conditions": conditions,
+    "graph": graph, "chain": chain,
 }  # fmt: skip
 
 

@@ -148,6 +148,12 @@ def _status() -> Declaration:
     return status
 
 
+def _groups() -> Declaration:
+    from chronex.cli.commands.groups import groups
+
+    return groups
+
+
 def _nodes() -> Declaration:
     from chronex.cli.commands.nodes import nodes
 
@@ -373,6 +379,10 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     "status": (
         _status,
         "Show on one screen whether a scheduler runs, what runs and comes next, and what needs attention.",
+    ),
+    "groups": (
+        _groups,
+        "List the groups, who holds places in them and who waits.",
     ),
     "nodes": (
         _nodes,

@@ -11,13 +11,14 @@ from chronex.cli.output import paint, timed, wants_unicode
 from chronex.cli.process_output import process_json, process_lines
 from chronex.cli.usage_output import HELD_BY, usage_json, usage_text, usual_json, usual_lines
 from chronex.expr.describe import describe
-from chronex.model.job import Call, Job, Task, Work
+from chronex.model.job import Call, Job, Task, TaskCheck, Work
 from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.placement import describe_placement
 from chronex.model.policies import CrashCheck, CrashPolicy, RecoveryPolicy, RetryPolicy, RunOn
 from chronex.model.reasons import text_of
 from chronex.model.states import OccurrenceState
 from chronex.text.durations import brief_duration, format_duration
+from chronex.text.sizes import size_text
 from chronex.text.terminal import terminal_safe
 from chronex.timing import read
 from chronex.timing.calendar_words import calendar_in_words, day_text, rules_in_words
@@ -178,6 +179,7 @@ def detail_lines(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
     yield f"zone       {terminal_safe(job.timezone)}"
     yield from _calendars(job)
     yield from _upcoming(detail, now_ms, zone)
+    yield from _may_wait(detail)
     yield from _now(detail, now_ms, zone)
     yield from _past(detail, zone)
     yield ""
@@ -240,6 +242,11 @@ def _upcoming(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
         yield f"{'next' if number == 0 else '':10} {full(run.nominal_ms, zone)}{_start(run, number, now_ms, zone)}"
 
 
+def _may_wait(detail: Detail) -> Iterator[str]:
+    if detail.may_wait and detail.upcoming:
+        yield f"           each may wait for {terminal_safe(', '.join(detail.may_wait))}"
+
+
 def _start(run: NextRun, number: int, now_ms: int, zone: Zone) -> str:
     away = f"   {upcoming(run.due_ms, now_ms, zone)}" if number == 0 else ""
     if run.due_ms != run.nominal_ms:
@@ -260,7 +267,7 @@ def _now(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
         reason = terminal_safe(text_of(retry.reason))
         yield f"retry      {_retry_text(retry)} {upcoming(retry.at_ms, now_ms, zone)}: {reason}"
     if detail.queued:
-        yield f"queued     {len(detail.queued)}: {terminal_safe(text_of(detail.queued[0].reason))}"
+        yield f"queued     {len(detail.queued)}: {terminal_safe(text_of(detail.waits_for))}"
 
 
 def _retry_text(retry: Retry) -> str:
@@ -316,7 +323,21 @@ def _task(job: Job, task: Task) -> Iterator[str]:
     yield f"           {', '.join(policies)}"
     if task.directory:
         yield f"           in {terminal_safe(task.directory)}"
+    if task.check is not None:
+        yield f"           done only if {terminal_safe(check_words(task.check))}"
     yield from (f"           {terminal_safe(line)}" for line in process_lines(task))
+
+
+def check_words(check: TaskCheck) -> str:
+    """What must be so after its command has ended well."""
+    if check.run:
+        return f"{command_text(check.run)} ends with 0"
+    parts = [f"{check.file} is there"]
+    if check.min_size:
+        parts.append(f"has at least {size_text(check.min_size)}")
+    if check.newer:
+        parts.append("was written by the run")
+    return " and ".join(parts)
 
 
 def _on_crash(policy: CrashPolicy | CrashCheck) -> str:
@@ -329,6 +350,7 @@ def _policies(job: Job) -> Iterator[tuple[str, str]]:
     yield "tasks", "by their needs" if job.has_needs else job.mode.value
     yield "timeout", f"{_duration(job.execution_timeout_ms)} for all tasks together"
     yield "on crash", _on_crash(job.on_crash)
+    yield from _waiting_policies(job)
     if job.pause_after_failures is not None:
         yield "pause", f"after {job.pause_after_failures} failures in a row, until it is resumed"
     if job.spread is not None:
@@ -350,6 +372,24 @@ def _policies(job: Job) -> Iterator[tuple[str, str]]:
     if job.wait_for_node_ms is not None:
         yield "waits", f"at most {format_duration(job.wait_for_node_ms)} for a node that can run it"
     yield "version", f"{job.version}, from {job.source}" if job.source else str(job.version)
+
+
+def _waiting_policies(job: Job) -> Iterator[tuple[str, str]]:
+    """What its runs may have to wait for, and who goes first."""
+    if job.groups:
+        yield "groups", ", ".join(_weighed(name, places) for name, places in sorted(job.groups.items()))
+    if job.priority:
+        yield "priority", f"{job.priority}, as if it came {_points(job.priority)}"
+    if job.wait_for:
+        yield "waits for", f"{', '.join(job.wait_for)}; at most {format_duration(job.wait_at_most_ms)}"
+
+
+def _weighed(name: str, places: int) -> str:
+    return name if places == 1 else f"{name} ({places} places)"
+
+
+def _points(priority: int) -> str:
+    return f"{abs(priority)} minutes {'earlier' if priority > 0 else 'later'}"
 
 
 def _duration(ms: int | None) -> str:
@@ -384,6 +424,7 @@ def detail_json(detail: Detail) -> dict[str, Any]:
         **situation_json(row),
         "next_run": None if row.next is None else _run_json(row.next),
         "next_runs": [_run_json(run) for run in detail.upcoming],
+        "may_wait_for": list(detail.may_wait),
         "description": job.description,
         "schedule": job.schedule,
         "after": list(job.after),
@@ -412,6 +453,7 @@ def detail_json(detail: Detail) -> dict[str, Any]:
             for running in detail.running
         ],
         "queued": [occurrence.id for occurrence in detail.queued],
+        "waits_for": text_of(detail.waits_for) or None,
         "retries": [_retry_json(retry) for retry in detail.retries],
         "last": [outcome_json(outcome) for outcome in detail.outcomes],
         "last_usage": usage_json(detail.last_usage),
@@ -479,6 +521,10 @@ def _policies_json(job: Job) -> dict[str, Any]:
         "expect_within_ms": job.expect_within_ms,
         "expect": "usual" if job.expect_usual else None,
         "pause_after_failures": job.pause_after_failures,
+        "groups": dict(job.groups),
+        "priority": job.priority,
+        "wait_for": list(job.wait_for),
+        "wait_at_most_ms": job.wait_at_most_ms if job.wait_for else None,
         "on_start": _work_json(job.on_start),
         "on_complete": _work_json(job.on_complete),
     }
@@ -506,6 +552,7 @@ def _task_json(job: Job, task: Task) -> dict[str, Any]:
         "idempotency_key": task.idempotency_key,
         "idempotency_ttl_ms": task.idempotency_ttl_ms,
         "metadata": dict(task.metadata),
+        "check": None if task.check is None else _plain(task.check),
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from chronex.cli.output import rfc3339, time_text, timed
+from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
     from chronex.engine.update import Changed
@@ -62,6 +63,7 @@ def effect_json(effect: JobPreview) -> dict[str, Any]:
         "moved": [{"from": times(pair.before), "to": times(pair.after)} for pair in effect.moved],
         "fires_now": [rfc3339(one.nominal_ms) for one in effect.fires_now],
         "fires_now_ms": [one.nominal_ms for one in effect.fires_now],
+        "may_wait_for": list(effect.may_wait),
         "barred": [{**timed("nominal", one.nominal_ms), "reason": str(one.reason)} for one in effect.barred],
     }
 
@@ -82,6 +84,8 @@ def effect_lines(effect: JobPreview, zone: Zone) -> Iterator[str]:
     yield from lines("moved", effect.moved, lambda pair: f"{at(pair.before.due_ms)} -> {at(pair.after.due_ms)}")
     yield from lines("removed", effect.removed, lambda one: at(one.due_ms))
     yield from lines("added", effect.added, lambda one: at(one.due_ms) + _moved(one, zone))
+    if effect.may_wait and (effect.added or effect.moved):
+        yield f"  {'may wait':9} each for {terminal_safe(', '.join(effect.may_wait))}"
     yield from lines("no run", effect.barred, lambda one: f"{at(one.nominal_ms)}: {one.reason}")
 
 

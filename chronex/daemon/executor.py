@@ -13,9 +13,11 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from chronex.daemon.end_checks import EndChecks
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.prestart import Prestart, next_tick_guess
 from chronex.engine import unknown_ends
+from chronex.engine.checked_ends import check_of
 from chronex.engine.engine import SLOW_START_MS, AttemptStart, Engine
 from chronex.engine.notices import hook_failed, settled
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
@@ -33,11 +35,11 @@ from chronex.run import AttemptRequest, AttemptResult, Cancellation, Hooks, RunC
 from chronex.run.attempt_log import DEFAULT_LIMIT
 from chronex.run.callables import run_callable
 from chronex.run.command_runner import CommandRunner, HeldCommand, OwnChildren
-from chronex.run.crash_check import ask_check
 from chronex.run.function_process import run_in_process
 from chronex.run.functions import Calls
 from chronex.run.hooks import run_hook
 from chronex.run.request import DEFAULT_GRACE_MS
+from chronex.run.side_threads import SideThreads
 from chronex.run.supervise import never_started, unknown_exit
 from chronex.storage import scopes
 from chronex.storage.journal import append
@@ -183,6 +185,8 @@ class Executor:
         self.patience = StorePatience()
         self._stopped_here: set[str] = set()
         self._starts = StartRecorder(store, engine)
+        self.threads = SideThreads()
+        self.checks = EndChecks(run_context, self.threads)
         self.prestart = Prestart(self.runner, self.clock, partial(next_tick_guess, engine), self._request_of)
         self._cancellations: dict[str, StopRequest] = {}
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
@@ -436,27 +440,26 @@ class Executor:
         return Hooks(record, cancellation)
 
     async def _ended(self, attempt: Attempt, request: AttemptRequest, result: AttemptResult, job: Job | None) -> None:
-        end = self._end_of(attempt, result)
+        end_of = partial(self._end_of, attempt)
+        end = end_of(result)
         if job is not None and isinstance(job.on_crash, CrashCheck) and unknown_ends.is_unknown(end):
             if self._leaving:  # the next scheduler finds an end that nobody saw, and asks
                 self._forget(attempt)
                 return
-            end = await self._checked(attempt, request, end, job.on_crash)
+            end = await self.checks.after_crash(job.on_crash, request, end, self._cancellations[attempt.id], end_of)
+        has_checks = job is not None and any(task.check for task in job.tasks)
+        if has_checks and (check := check_of(job, attempt.task, end)) is not None:
+            fail_point("check due")
+            if self._leaving and request.command:  # the next scheduler finds the same end, and asks
+                self._forget(attempt)
+                return
+            cancellation = self._cancellations[attempt.id]
+            end = await self.checks.after_success(check, request, end, attempt, cancellation, end_of)
         self._forget(attempt)
         await self._record_end(attempt, end)
 
     def _end_of(self, attempt: Attempt, result: AttemptResult) -> AttemptEnd:
         return end_of(result, self._cancellations[attempt.id].stop_reason or _stopped_before(result))
-
-    async def _checked(
-        self, attempt: Attempt, request: AttemptRequest, end: AttemptEnd, policy: CrashCheck
-    ) -> AttemptEnd:
-        answer = await ask_check(policy.check, request, self._cancellations[attempt.id], self.run_context)
-        if answer.canceled is not None:
-            return self._end_of(attempt, answer.canceled)
-        fields = {**log_fields(attempt), "exit_code": answer.exit_code, "said": answer.problem}
-        log_event(log, "nobody saw its end, and its check was asked", fields)
-        return unknown_ends.answered(end, answer.exit_code, answer.problem)
 
     def _forget(self, attempt: Attempt) -> None:
         del self._cancellations[attempt.id]

@@ -33,6 +33,7 @@ from chronex.errors import ChronexError, PruneError
 from chronex.jobfile import JobFileError, SchedulerSettings
 from chronex.keeper.keepers import UNPACKED_ANEW, Keepers
 from chronex.model.event import Event
+from chronex.model.groups import CatchUpPace, GroupSettings
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt
 from chronex.model.policies import StopMode
@@ -53,6 +54,10 @@ log = logging.getLogger(__name__)
 # A full pool needs descriptors: three or four for each command that runs, and some for the daemon itself.
 _DESCRIPTORS_EACH = 4
 _DESCRIPTORS_OF_DAEMON = 256
+
+
+# Who asks for what is due now to be run asks for all of it.
+ALL_AT_ONCE = CatchUpPace(spacing_ms=0, share=1.0)
 
 
 def raise_descriptor_limit(slots: int) -> None:
@@ -101,6 +106,7 @@ def run_headless(
     seconds: float | None,
     file: JobFileSource | None = None,
     foreground: Foreground | None = None,
+    groups: tuple[GroupSettings, ...] | None = None,
 ) -> int:
     """Run until stopped; StoreInUseError when another daemon holds the store. A `file` that changes is read again.
 
@@ -112,12 +118,13 @@ def run_headless(
             _tell_left_to_apply(jobs)
             jobs, file = None, None
         if jobs is not None:
-            _apply_at_start(store, jobs, settings, file)
+            _apply_at_start(store, jobs, settings, file, groups)
         raise_descriptor_limit(settings.max_concurrent_jobs)
         daemon = _build_daemon(store, place, settings)
         ends = _Ends()
         if once:
             daemon.executor.on_end = ends.note
+            daemon.engine.pace = ALL_AT_ONCE
         gc.freeze()  # what is loaded stays: no collection need walk through it again
         try:
             asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds, foreground=foreground))
@@ -134,11 +141,15 @@ def run_headless(
 
 
 def _apply_at_start(
-    store: OpenedStore, jobs: Iterable[Job], settings: SchedulerSettings, file: JobFileSource | None
+    store: OpenedStore,
+    jobs: Iterable[Job],
+    settings: SchedulerSettings,
+    file: JobFileSource | None,
+    groups: tuple[GroupSettings, ...] | None,
 ) -> None:
     """A file that has lost most of its jobs keeps no scheduler from running, and takes no job away: that is said, and
     the jobs stay as they were."""
-    owner = of_no_trigger_file if file is None else file_source(file.path)._replace(may_prune=False)
+    owner = of_no_trigger_file if file is None else file_source(file.path)._replace(may_prune=False, groups=groups)
     policy = Policy(settings.update_policy)
     try:
         apply_jobs(store, jobs, store.now(), actor="run", policy=policy, owns=owner)

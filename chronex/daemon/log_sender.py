@@ -18,6 +18,7 @@ from chronex.run import LogDirectory
 from chronex.run.attempt_log import DEFAULT_LIMIT, LogReader
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, Records
+from chronex.storage.scopes import of_jobs
 
 log = logging.getLogger(__name__)
 EVERY_S = 1.0
@@ -63,7 +64,7 @@ class LogSender:
             now_ms = self._clock.wall_ms()
             if data:
                 await self._store.update_async(
-                    lambda tx: shared_logs.put_excerpt(Records(tx, now_ms), found, excerpt)
+                    lambda tx: shared_logs.put_excerpt(Records(tx, now_ms), found, excerpt), scope=of_jobs(found.job)
                 )
         except (StoreError, LogDirectoryError, OSError) as problem:
             fields = {"attempt": attempt.id, "reason": str(problem)}
@@ -107,7 +108,8 @@ class LogSender:
             return
         now_ms = self._clock.wall_ms()
         await self._store.update_async(
-            lambda tx: shared_logs.send(Records(tx, now_ms), attempt, wish, data, offset, is_last=is_last)
+            lambda tx: shared_logs.send(Records(tx, now_ms), attempt, wish, data, offset, is_last=is_last),
+            scope=of_jobs(attempt.job),
         )
 
     def _next_part(self, attempt: Attempt, wish: LogWish) -> tuple[bytes, int]:

@@ -14,18 +14,13 @@ from msgspec.structs import replace
 
 from chronex.daemon import skip_log
 from chronex.daemon.age_clock import AgeClock
+from chronex.daemon.clock_following import ClockFollower
+from chronex.daemon.condition_watch import ConditionWatch
 from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.periodic_tasks import PeriodicTask, PeriodicTasks
-from chronex.daemon.registration import RENEW_S, Registration, clock_facts
-from chronex.daemon.wakeups import (
-    LONGEST_BETWEEN_CHECKS_MS,
-    TOLERANCE_MS,
-    ClockJump,
-    WakeupDetector,
-    wake_on_clock_set,
-)
-from chronex.engine.clock_steps import begin_where_never_set, follow_clock, follow_shared_clock, newest_sign, rewind
+from chronex.daemon.registration import RENEW_S, Registration, clock_facts, running_attempts
+from chronex.daemon.wakeups import LONGEST_BETWEEN_CHECKS_MS, WakeupDetector, wake_on_clock_set
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.commands.boot_starts import start_jobs_of_boot
 from chronex.engine.commands.stopping import RESTART
@@ -39,7 +34,6 @@ from chronex.keeper.keepers import Keepers
 from chronex.keeper.kept_commands import KeptCommands
 from chronex.keeper.messages import Trust
 from chronex.model.event import Event
-from chronex.model.occurrence import Attempt
 from chronex.model.placement import fits_node
 from chronex.model.policies import StopMode
 from chronex.model.records import Node
@@ -48,7 +42,7 @@ from chronex.run.functions import Calls
 from chronex.run.secret_values import has_secret
 from chronex.storage import journal
 from chronex.storage.ports import FailsOver, LostCommits, ReadTransaction, Store, Transaction
-from chronex.storage.records import EVERYTHING, Reading, Records
+from chronex.storage.records import Reading, Records
 from chronex.storage.scopes import JOURNAL_ONLY
 
 log = logging.getLogger(__name__)
@@ -98,7 +92,7 @@ class Daemon:
         self.calls = calls or Calls()
         engine.has_function = self.calls.has
         engine.has_secret = partial(has_secret, inheritance=run_context.inheritance)
-        engine.read_clock = self.clock.wall_ms
+        engine.read_clock, engine.pace = self.clock.wall_ms, settings.catch_up
         runner = None if keepers is None else KeptCommands(keepers, run_context)
         self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls, runner)
         self.executor.on_process_stopped = self._take_over_again
@@ -106,11 +100,12 @@ class Daemon:
         self.must_restart = False  # whoever runs it is to run a new one in its place
         self.problem_of_successor: Callable[[], str] = lambda: ""  # why one could not begin now
         self._ages = AgeClock(self.clock)
+        self._woken = asyncio.Event()  # something other than the store ends the sleep
+        self._conditions = ConditionWatch(store, engine, run_context, self.executor.threads, self._woken.set)
         self._skips = skip_log.SkipLog(store, self.clock, node.id)
         self._away_since_ms: int | None = None  # by the monotonic clock: since when the store takes nothing
         self._noting: set[asyncio.Task[None]] = set()  # events on their way into the journal
         self._detector = WakeupDetector(self.clock)
-        self._jumps: list[ClockJump] = []  # of the clock, which the store could not follow yet
         own = (
             PeriodicTask("heartbeat", HEARTBEAT_S, self._heartbeat),
             PeriodicTask("reaper", settings.reaper_interval_ms / 1000, self._reap),
@@ -121,16 +116,14 @@ class Daemon:
         if node.lease_ms:
             own = (PeriodicTask("lease", RENEW_S, self._heartbeat), *own[1:])
         self.periodic = PeriodicTasks((*own, *periodic), self.clock, self.journal)
-        self.zone = settings.timezone
-        self.settings_listeners: list[
-            Callable[[SchedulerSettings], None]
-        ] = []  # called when the job file has changed the settings
+        self.clock_follower = ClockFollower(store, self.clock, node.id, settings.timezone, self.journal)
+        # Called when the job file has changed the settings.
+        self.settings_listeners: list[Callable[[SchedulerSettings], None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None  # while `run` is under way
         self.on_begun: Callable[[], None] = lambda: None  # it works: what dead nodes left is taken up
         self.on_stopping: Callable[[], None] = lambda: None
         self._stopping = asyncio.Event()
         self._must_take_over = False
-        self._woken = asyncio.Event()  # something other than the store ends the sleep
         self._rested: _Rest | None = None
         self._seen_hooks: int | None = None  # the change counter with which no hook waited
 
@@ -228,7 +221,7 @@ class Daemon:
     async def _end_taken(self, lost: LostCommits) -> None:
         log_event(log, "StoreWentBack", {"conflicts": list(lost.conflicts)}, logging.WARNING)
         if lost.conflicts:
-            running = await self.store.view_async(lambda tx: _running(Reading(tx)))
+            running = await self.store.view_async(lambda tx: running_attempts(Reading(tx)))
             self.executor.stop_all_but({one.id for one in running if one.owner == self.node.id})
 
     def note_functions(self) -> None:
@@ -281,13 +274,13 @@ class Daemon:
                     break
                 self.executor.prestart.prepare(tick.next_ms)
                 self.periodic.start_due()
-                await self._sleep(tick.next_ms, seen)
+                await self._sleep(self._conditions.begin(tick.next_ms), seen)
         await self._finish()
 
     async def _begin(self) -> None:
         """Record this node, then take up what dead nodes left."""
         if not self.registration.is_shared:  # the clock of a database is no machine's to set
-            self._check_clock_set_back()
+            self.clock_follower.check_set_back()
         self._ages = AgeClock(self.clock, await self.store.view_async(lambda tx: Reading(tx).nodes()))
         await self._start_jobs_of_boot()
         await self.registration.put(self.node)
@@ -310,11 +303,11 @@ class Daemon:
 
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""
-        if (self._jumps and not self.registration.is_shared) or not self.registration.is_trusted:
+        if (self.clock_follower.is_behind and not self.registration.is_shared) or not self.registration.is_trusted:
             return Tick((), None, has_more=False)
         now_ms = self.clock.wall_ms()
         try:
-            await self._follow_shared()
+            await self.clock_follower.follow_shared()
             resting = await self.store.view_async(self.engine.resting(now_ms))
             if self._away_since_ms is not None and self.registration.is_shared and self.executor.patience.waiting:
                 # Ends come first: what is decided before them would find work running that is over.
@@ -348,7 +341,7 @@ class Daemon:
         rest, self._rested = self._rested, None
         if rest is None or not self.registration.is_shared or rest.seen != seen or self._away_since_ms is not None:
             return None
-        if rest.next_ms is not None and rest.next_ms <= self.clock.wall_ms():
+        if self.engine.has_news or (rest.next_ms is not None and rest.next_ms <= self.clock.wall_ms()):
             return None
         self._rested = rest
         return Tick((), rest.next_ms, has_more=False)
@@ -427,7 +420,7 @@ class Daemon:
         self.executor.adopt(adopted)
         self.executor.carry_out(orders)
         if keepers is not None and keepers.has_any_of_others:
-            running = await self.store.view_async(lambda tx: {one.id for one in _running(Reading(tx))})
+            running = await self.store.view_async(lambda tx: {one.id for one in running_attempts(Reading(tx))})
             keepers.tidy(running.__contains__)
 
     def _lives(self, node: Node) -> bool:
@@ -469,49 +462,13 @@ class Daemon:
         jump = detector.check()
         if jump is not None:
             self.executor.prestart.discard()
-            if not self.registration.is_shared or jump.set_by_ms:
-                self._jumps.append(jump)
+            self.clock_follower.note(jump, is_shared=self.registration.is_shared)
         if self.registration.is_shared:
             return  # before the next tick, and not on the loop
         try:
-            while self._jumps:
-                self._follow(self._jumps[0])
-                del self._jumps[0]
+            self.clock_follower.follow()
         except StoreFullError as error:
             self._note_away(error)
-
-    def _follow(self, jump: ClockJump) -> None:
-        fields = {"told": jump.describe(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
-        if jump.stalled_ms:
-            fields["stalled_ms"] = jump.stalled_ms
-        if jump.set_by_ms:
-            followed = follow_clock(self.store, jump.set_by_ms, jump.at_ms, self.node.id)
-            fields |= {"retries": followed.retries, "jobs": followed.jobs}
-        self.journal(jump.name, fields)
-
-    async def _follow_shared(self) -> None:
-        """The clock of the database was set: the jobs follow once, whoever of the nodes comes first."""
-        while self._jumps:
-            jump = self._jumps[0]
-            update = follow_shared_clock(jump.set_by_ms, jump.at_ms, self.node.id)
-            followed = await self.store.update_async(update)
-            del self._jumps[0]
-            if followed is not None:
-                fields = {"told": jump.describe(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
-                self.journal(jump.name, {**fields, "retries": followed.retries, "jobs": followed.jobs})
-
-    def _check_clock_set_back(self) -> None:
-        """The clock may have been put right while no scheduler was there to see it."""
-        now_ms = self.clock.wall_ms()
-        begin_where_never_set(self.store, now_ms)
-        ahead_ms = self.store.view(newest_sign) - now_ms
-        if ahead_ms > TOLERANCE_MS:
-            fields = {
-                "told": ClockJump(now_ms, -ahead_ms, 0, 0).describe(self.zone),
-                "by_ms": -ahead_ms,
-                "slept_ms": 0,
-            }
-            self.journal("ClockStepped", {**fields, "jobs": rewind(self.store, now_ms)})
 
     async def _sleep(self, next_ms: int | None, seen: int) -> None:
         pause = self.periodic.seconds_until_next(
@@ -529,6 +486,7 @@ class Daemon:
     async def _finish(self) -> None:
         """Wait until all that runs has ended; then record that this node has stopped."""
         self.executor.prestart.discard()
+        self._conditions.stop()
         await self.periodic.stop()
         if not self._stopping.is_set():  # `once`: all that was due runs to its end, later tasks of its jobs too
             await self.executor.finish()
@@ -544,7 +502,9 @@ class Daemon:
         if self.has_failed:
             return  # a successor takes up what could not be recorded, as that of a node that died
         await self.registration.put(replace(self.node, stopped_ms=self.clock.wall_ms()), use_reserve=True)
-        left = await self.store.view_async(lambda tx: sum(one.owner == self.node.id for one in _running(Reading(tx))))
+        left = await self.store.view_async(
+            lambda tx: sum(one.owner == self.node.id for one in running_attempts(Reading(tx)))
+        )
         self.journal("SchedulerStopped", {"node": self.node.id, **({"left": left} if left else {})})
         await self.all_noted()
 
@@ -591,10 +551,6 @@ class Daemon:
         """A library engine on the same store may have died; what outlived its deadline is ended."""
         if not self._stopping.is_set():
             await self._take_over()
-
-
-def _running(reading: Reading) -> list[Attempt]:
-    return reading.active_attempts(limit=EVERYTHING)
 
 
 # The daemons of this process by the id of their node. One that nobody holds any more does not work either.

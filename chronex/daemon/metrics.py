@@ -36,6 +36,7 @@ from chronex.model.records import Node
 from chronex.storage import journal, keys
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, pages
+from chronex.views.group_rows import groups_of
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -258,6 +259,7 @@ class MetricsCollector:
             yield MetricValues(name, words, "gauge", (), [((), [value])])
             # Its first name; promtool wants it for counters only.
             yield MetricValues(f"{name}_total", words, "gauge", (), [((), [value])])
+        yield from _group_gauges(reading)
         for name, (words, label_names) in HISTOGRAMS.items():
             histograms = sorted(self._tally.histograms[name].items(), key=lambda pair: pair[0])
             yield MetricValues(
@@ -338,11 +340,27 @@ class PageWriter:
 def _gauges(reading: Reading, now_ms: int) -> Iterator[tuple[str, str, int]]:
     """Name, help and value, counted by the keys of the indexes; only the jobs themselves are read."""
     paused = sum(job.progress.is_paused_at(now_ms) for job in reading.jobs(limit=1_000_000))
-    queued = _entries(reading, keys.QUEUED + keys.OCCURRENCE) + _entries(reading, keys.PARKED + keys.OCCURRENCE)
+    waiting = (keys.QUEUED + keys.OCCURRENCE, keys.PARKED + keys.OCCURRENCE, keys.IN_LINE)
+    queued = sum(_entries(reading, prefix) for prefix in waiting)
     yield "scheduler_jobs_running", "Occurrences that run now.", _entries(reading, keys.ACTIVE + keys.OCCURRENCE)
     yield "scheduler_jobs_in_queue", "Occurrences that wait for their turn.", queued
     yield "scheduler_jobs_paused", "Jobs that are paused.", paused
     yield "scheduler_dead_letters", "Runs in the dead-letter queue.", _entries(reading, keys.DEAD_LETTER)
+
+
+def _group_gauges(reading: Reading) -> Iterator[MetricValues]:
+    """By group: the places that are taken, how many there are, and how many wait for one."""
+    rows = groups_of(reading, 0)
+    limited = [row for row in rows if row.group.limit is not None]
+    gauges = (
+        ("scheduler_group_held", "Places of the group that are taken.", {row: row.held for row in rows}),
+        ("scheduler_group_waiting", "Occurrences that wait in its line.", {row: row.waiting for row in rows}),
+        ("scheduler_group_limit", "Places that the group has.", {row: row.group.limit or 0 for row in limited}),
+    )
+    for name, words, values in gauges:
+        series: list[tuple[Labels, list[float]]] = [((row.group.name,), [value]) for row, value in values.items()]
+        if series:
+            yield MetricValues(name, words, "gauge", ("group",), series)
 
 
 def _entries(reading: Reading, prefix: bytes) -> int:

@@ -14,11 +14,12 @@ from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.engine.membership import LEASE_MS, RENEW_MS, TRUSTED_MS, refuse_lost, renewed
 from chronex.errors import ChronexError
 from chronex.model.event import Event
+from chronex.model.occurrence import Attempt
 from chronex.model.records import Node
 from chronex.run import identity_of
 from chronex.storage.journal import append
 from chronex.storage.ports import Store, Transaction, UpdateFn
-from chronex.storage.records import Records
+from chronex.storage.records import EVERYTHING, Reading, Records
 from chronex.storage.scopes import of_node
 from chronex.timing.zones import known_zone_version
 from chronex.version import __version__
@@ -141,3 +142,8 @@ class Registration:
             return records.nodes() if told.lease_ms else []
 
         return write
+
+
+def running_attempts(reading: Reading) -> list[Attempt]:
+    """Those that some node has begun and not ended."""
+    return reading.active_attempts(limit=EVERYTHING)

@@ -99,7 +99,7 @@ class Reloader:
             daemon.clock.wall_ms(),
             actor=f"run ({why})",
             policy=Policy(found.settings.update_policy),
-            owns=file_source(self._file.path)._replace(may_prune=False),
+            owns=file_source(self._file.path)._replace(may_prune=False, groups=found.groups),
         )
         counted = Counter(change.change for change in changes)
         return {change.value: counted[change] for change in Change if counted[change]}
@@ -108,8 +108,9 @@ class Reloader:
         """Settings that can change while it runs; those that cannot are named."""
         daemon, before = self._daemon, self._daemon.executor.settings
         daemon.engine.slots = settings.max_concurrent_jobs
+        daemon.engine.pace = settings.catch_up
         daemon.executor.settings = settings
-        daemon.zone = settings.timezone
+        daemon.clock_follower.zone = settings.timezone
         for use in daemon.settings_listeners:
             use(settings)
         fixed = [name for name in _NEED_A_RESTART if getattr(before, name) != getattr(settings, name)]

@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from chronex.engine.group_limits import CONDITIONS
 from chronex.engine.plan import CATCHING_UP, blackout_at
+from chronex.model.conditions import Found
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy
@@ -30,7 +34,7 @@ class Admission(NamedTuple):
     reason: Reason = NO_REASON
 
 
-_DROPPING = (OverlapPolicy.SKIP, OverlapPolicy.QUEUE_ONE)
+DROPPING = (OverlapPolicy.SKIP, OverlapPolicy.QUEUE_ONE)
 START = Admission(Verdict.START)
 
 
@@ -82,13 +86,35 @@ def admit(
         return Admission(Verdict.QUEUE, blocker or Reason(ReasonCode.POOL_FULL))
     if blocker is not None:
         # A replay was requested to be done, so it waits for its turn instead of being skipped.
-        policy = OverlapPolicy.QUEUE if occurrence.replay_of and job.overlap in _DROPPING else job.overlap
+        policy = OverlapPolicy.QUEUE if occurrence.replay_of and job.overlap in DROPPING else job.overlap
         if policy is OverlapPolicy.CANCEL_RUNNING and occurrence.manual and retry_ms is not None:
             policy = OverlapPolicy.QUEUE  # who asks for a run does not ask to give up the retry of another one
         return _overlapping(policy, blocker, is_running=bool(running), waiting=waiting)
     if free_slots <= 0:
-        return _queue(Reason(ReasonCode.POOL_FULL), waiting)
+        return queue(Reason(ReasonCode.POOL_FULL), waiting)
     return START
+
+
+def patient(job: Job) -> Job:
+    """The job while it makes up for what it missed: no instant of now is dropped for that, each has its turn."""
+    return replace(job, overlap=OverlapPolicy.QUEUE) if job.overlap in DROPPING else job
+
+
+def overlap_on_time(occurrence: Occurrence, before: Occurrence | None) -> Admission:
+    """The turn of one that waited for the past of its job: it is skipped only where it would have been without that.
+
+    `before` is the one that ran before it. Had that started when it was due, would it have ended by now?
+    """
+    if before is None or before.started_ms is None or before.finished_ms is None:
+        return START
+    took_ms = before.finished_ms - before.started_ms
+    is_over = before.due_ms + took_ms <= occurrence.due_ms
+    return START if is_over else Admission(Verdict.SKIP, Reason(ReasonCode.OVERLAP_ON_TIME, before.id))
+
+
+def wait_in_line(job: Job, occurrence: Occurrence, reason: Reason, waiting: int) -> Admission:
+    """It could start but for a group, the pool, or the pace of catch-up."""
+    return Admission(Verdict.QUEUE, reason) if _is_catch_up(job, occurrence) else queue(reason, waiting)
 
 
 def _blocker(
@@ -113,10 +139,36 @@ def _overlapping(policy: OverlapPolicy, blocker: Reason, *, is_running: bool, wa
         case OverlapPolicy.CANCEL_RUNNING if is_running and waiting < MOST_QUEUED:
             return Admission(Verdict.CANCEL_OTHERS, blocker)
         case _:
-            return _queue(blocker, waiting)
+            return queue(blocker, waiting)
 
 
-def _queue(reason: Reason, waiting: int) -> Admission:
+def queue(reason: Reason, waiting: int) -> Admission:
     if waiting >= MOST_QUEUED:
         return Admission(Verdict.SKIP, Reason(ReasonCode.QUEUE_FULL))
     return Admission(Verdict.QUEUE, reason)
+
+
+# -- conditions: a daemon looks, outside of every transaction, and what it found enters here as a value --------
+
+# What was found counts for so long; then it is looked at again.
+FRESH_MS = 10_000
+
+
+def is_met(job: Job, occurrence: Occurrence, found: Found | None, now_ms: int) -> bool:
+    """One that has left the line of conditions and stands in another has had its answer."""
+    if not job.wait_for or (occurrence.lines and CONDITIONS not in occurrence.lines):
+        return True
+    return found is not None and found.holds and abs(now_ms - found.at_ms) <= FRESH_MS
+
+
+def until_met(job: Job, occurrence: Occurrence, found: Found | None, now_ms: int) -> Admission:
+    """It waits, or is skipped with what was lacking when its time was over."""
+    lacking = found.lacking if found is not None and found.lacking else ", ".join(job.wait_for)
+    if now_ms >= gives_up_at(job, occurrence):
+        return Admission(Verdict.SKIP, Reason(ReasonCode.NOT_MET, lacking))
+    return Admission(Verdict.QUEUE, Reason(ReasonCode.CONDITION, lacking))
+
+
+def gives_up_at(job: Job, occurrence: Occurrence) -> int:
+    """Counted from when it could first have started: a missed one from when it was found."""
+    return max(occurrence.due_ms, occurrence.created_ms) + job.wait_at_most_ms

@@ -150,7 +150,18 @@ def _move_waits(records: Records, by_ms: int, node: str) -> int:
     moved = [run for run in _retries(records) if run.owner not in living]
     for run in moved:
         _move(records, run, (run.next_attempt_ms or records.now_ms) + by_ms)
+    _move_lines(records, by_ms)
     return len(moved)
+
+
+def _move_lines(records: Records, by_ms: int) -> None:
+    """Who waits in line has waited as long as before, and the starts of a group are as long ago."""
+    for group in records.groups():
+        if group.starts:
+            records.put(replace(group, starts=tuple(start + by_ms for start in group.starts)))
+    for occurrence in records.queued(limit=_MOST_RUNS):
+        if occurrence.order_ms:
+            records.put(replace(occurrence, order_ms=occurrence.order_ms + by_ms))
 
 
 def _retries(records: Records) -> list[Run]:

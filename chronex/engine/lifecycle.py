@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from chronex.engine import idempotency, task_state
 from chronex.engine.following import Followers
+from chronex.engine.group_limits import from_line
 from chronex.engine.handed_values import inputs_of
 from chronex.engine.job_counters import counted, pause_event
 from chronex.engine.notices import note_failures, note_on_time, order_hook
@@ -66,12 +67,12 @@ class Lifecycle:
 
     # -- occurrences -------------------------------------------------------------------------------------
 
-    def start(self, job: Job, occurrence: Occurrence) -> None:
-        """Claim the occurrence and start its first task, or all of them."""
+    def start(self, job: Job, occurrence: Occurrence, places: dict[str, int] | None = None) -> bool:
+        """Claim the occurrence with its places and start its first task, or all; False where it ended unstarted."""
         limit = options_of(job).max
         if limit is not None and job.progress.counters.fired >= limit and not occurrence.manual:
             self.end_unstarted(occurrence, OccurrenceState.SKIPPED, Reason(ReasonCode.MAX_REACHED))
-            return
+            return False
         version = self.version_of(occurrence) or job
         now = self.records.now_ms
         tasks = [task for task in version.tasks if not occurrence.only or task.name in occurrence.only]
@@ -79,7 +80,7 @@ class Lifecycle:
             holder = idempotency.held_by_others(self.records, version, tasks, occurrence, now)
             if holder:
                 self.end_unstarted(occurrence, OccurrenceState.SKIPPED, Reason(ReasonCode.IDEMPOTENT, holder))
-                return
+                return False
         timeout = version.execution_timeout_ms
         claimed = self.records.advance(
             occurrence,
@@ -93,12 +94,13 @@ class Lifecycle:
             deadline_ms=None if timeout is None else now + timeout,
             released_ms=None,
             parameters=_parameters(version, occurrence),
+            **(from_line(occurrence, places) if places or occurrence.order_ms else {}),
         )
         self._count(job.id, last_run_ms=now, fired=1)
         self.emit("OccurrenceStarted", claimed, data=_start_data(version, occurrence, now))
         if not tasks:  # job files and programs are refused without one, and older ones may be stored
             self._finish(claimed, OccurrenceState.FAILED, Reason(ReasonCode.NO_TASKS))
-            return
+            return True
         runs: dict[str, Run] = {}
         for task in tasks:
             run = runs[task.name] = Run(
@@ -113,9 +115,11 @@ class Lifecycle:
         begun = [self._start_run(version, claimed, task) for task in startable(version, runs)]
         if not all(begun):
             self.continue_or_finish(version, claimed)
+        return True
 
     def end_unstarted(self, occurrence: Occurrence, state: OccurrenceState, reason: Reason, **changes: Any) -> None:
         """End an occurrence that never ran."""
+        changes.setdefault("lines", ())
         ended = self.records.advance(occurrence, state, reason=reason, finished_ms=self.records.now_ms, **changes)
         counted = {OccurrenceState.SKIPPED: "skipped", OccurrenceState.MISSED: "missed"}.get(state, "canceled")
         self._count(occurrence.job, **{counted: 1})
@@ -540,6 +544,8 @@ def _start_data(job: Job, occurrence: Occurrence, now_ms: int) -> dict[str, Any]
         data["recovery"] = True
     if occurrence.manual or occurrence.replay_of:
         data["manual"] = True
+    if occurrence.behind:
+        data["behind"] = True
     if occurrence.parents:
         data["parents"] = occurrence.parents
     return data

@@ -12,6 +12,7 @@ from chronex.expr.diagnostics import with_hint
 from chronex.jobfile.guessed_keys import ADVICE, OTHER_NAMES
 from chronex.jobfile.positions import LineIndex, TextNode, TextSpan
 from chronex.model.calendars import CalendarRules, JobCalendar
+from chronex.model.groups import GroupSettings
 from chronex.model.policies import DstSetting, RetryPolicy
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import escaped, quoted
@@ -97,8 +98,9 @@ class Sheet:
     """One reading of one file: its text, the host's zone, and what was found so far.
 
     `calendars` are those of the file by their names, None where one was refused; they are made as of `now_ms`.
-    `blackout` are those during which nothing starts. `shared` are the tables of the directory that the file is part
-    of, by their names; `is_part` that it is such a file.
+    `blackout` are those during which nothing starts. `groups` are those of the file, None where one was refused; None
+    as a whole where jobs may name any, because what is read is no job file. `shared` are the tables of the directory
+    that the file is part of, by their names; `is_part` that it is such a file.
     """
 
     path: str
@@ -111,6 +113,7 @@ class Sheet:
     now_ms: int = SOME_TIME_MS
     calendars: dict[str, JobCalendar | None] = field(default_factory=dict)
     blackout: tuple[JobCalendar, ...] = ()
+    groups: dict[str, GroupSettings | None] | None = None
     shared: Mapping[str, Entry] = field(default_factory=dict)
     is_part: bool = False
     _lines: LineIndex | None = None

@@ -70,9 +70,11 @@ OTHER_NAMES = {
 _UID = 'user takes a name or a number: user = "www-data"'
 _AFTER = 'after = "JOB" starts a job when another one has completed; needs = ["TASK"] is for the tasks of one job'
 _CONTAINER = 'commands run on this machine; write run = ["docker", "run", "--rm", "--init", "IMAGE", "command"]'
-_PRIORITY = "a job has no rank among others yet; nice = 10 lets its command give way to other processes"
+_PRIORITY = "nice = 10 lets its command give way to other processes; priority = 10 lets its runs start first"
 _MATRIX = 'matrix = { region = ["eu", "us"] } on a task makes one run for each value'
-_LOCK = 'overlap keeps a job from itself; against others write run = ["flock", "/tmp/NAME.lock", "command"]'
+_LOCK = (
+    'overlap keeps a job from itself; for others write [groups.NAME] with limit = 1, and groups = ["NAME"] in each'
+)
 _DAYS = 'write [calendars.NAME] with holidays, dates or ics, and except = ["NAME"] in the job'
 _TOLD = 'notify = ["command"] runs when the job fails and when it is well again; on_complete after every run'
 _OUTPUT = "output is kept by itself: chronex logs JOB shows it; log_limit says how much of it"
@@ -86,7 +88,7 @@ ADVICE = {
         ("after", "depends_on", "depends", "needs", "requires", "dependencies", "upstream", "before", "when"), _AFTER
     ),
     **dict.fromkeys(("image", "container", "docker"), _CONTAINER),
-    **dict.fromkeys(("priority", "ionice"), _PRIORITY),
+    "ionice": _PRIORITY,
     **dict.fromkeys(("matrix", "for_each", "foreach", "expand", "with_items", "parallel"), _MATRIX),
     **dict.fromkeys(("mutex", "lock", "singleton", "pool", "queue", "semaphore", "category"), _LOCK),
     **dict.fromkeys(("calendar", "holidays", "blackout"), _DAYS),

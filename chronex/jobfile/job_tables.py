@@ -35,6 +35,7 @@ from chronex.jobfile.graph_tables import (
     combinations,
     warn_unknown_parents,
 )
+from chronex.jobfile.group_tables import GROUP_KEYS, task_check
 from chronex.jobfile.inherited_tables import ENVIRONMENT, TaskEnvironment, notify, notify_policy
 from chronex.jobfile.parameter_table import parameters
 from chronex.jobfile.process_table import OF_COMMANDS
@@ -163,6 +164,7 @@ DEFAULTS: dict[str, Reader] = {
     "run_on": values.choice_of(RunOn),
     "wait_for_node": values.positive_duration,
     **CALENDAR_DEFAULTS,
+    **GROUP_KEYS,
     **ENVIRONMENT,
 }
 JOB: dict[str, Reader] = {
@@ -178,6 +180,7 @@ JOB: dict[str, Reader] = {
     **CALENDAR_KEYS,
     "on_start": work,
     "on_complete": work,
+    "check": task_check,
     "run": work,
     "tasks": _unread,
 }
@@ -191,6 +194,7 @@ TASK: dict[str, Reader] = {
     "idempotency_ttl": values.positive_duration,
     "metadata": values.text_table,
     **TASK_GRAPH,
+    "check": task_check,
     **ENVIRONMENT,
 }
 # Keys that go into the job's field of the second name as they are.
@@ -203,6 +207,10 @@ JOB_FIELDS = {
     "metadata": "metadata",
     "nodes": "nodes",
     "node_labels": "node_labels",
+    "groups": "groups",
+    "priority": "priority",
+    "wait_for": "wait_for",
+    "wait_at_most": "wait_at_most_ms",
     "run_on": "run_on",
     "wait_for_node": "wait_for_node_ms",
     "dialect": "dialect",
@@ -230,6 +238,7 @@ TASK_FIELDS = {
     "idempotency_ttl": "idempotency_ttl_ms",
     "metadata": "metadata",
     **TASK_GRAPH_FIELDS,
+    "check": "check",
 }
 
 
@@ -485,7 +494,12 @@ def _tasks(found: JobKeys, retry: RetryPolicy, inherited: TaskEnvironment, *, ne
             place = entry.child("tasks")
             place.report("a job has run or tasks, not both", "move run into a task", "J024", place.key_span)
         _check_is_command(entry, found.own.get("run"))
-        return (Task(name=ONLY_TASK, run=found.own.get("run", ()), **asdict(inherited)),)
+        own = {"run": found.own.get("run", ()), "check": found.own.get("check")}
+        return (Task(name=ONLY_TASK, **own, **asdict(inherited)),)
+    if found.has("check"):
+        place = entry.child("check")
+        hint = "move it into the task that it is about"
+        place.report("check is for a job with run, and this one has tasks", hint, "J024", place.key_span)
     tasks: list[Task] = []
     known: dict[str, str] = {}
     if found.has("tasks"):

@@ -14,6 +14,7 @@ from typing import Any
 
 from chronex.jobfile import (
     graph_tables,
+    group_tables,
     inherited_tables,
     parameter_table,
     process_table,
@@ -26,6 +27,7 @@ from chronex.jobfile.function_call import work
 from chronex.jobfile.inherited_tables import NOTIFY
 from chronex.jobfile.lint_table import rule_codes
 from chronex.jobfile.reader import TABLES, TRIGGER
+from chronex.model.groups import MOST_PLACES
 from chronex.model.job import MAX_NAME
 from chronex.model.policies import CrashPolicy, RetryPolicy
 from chronex.text.durations import format_duration
@@ -45,6 +47,8 @@ _OFF = {"const": values.OFF}
 _COMMAND = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": _TEXT, "minItems": 1}]}
 
 
+_PLACES = {"type": "integer", "minimum": 1, "maximum": MOST_PLACES}
+_CONDITION = {"type": "string", "pattern": "^(mains|network|tcp:.+:[0-9]+|path:.+|command:.+)$"}
 _WORKDAY = {"type": "integer", "minimum": -23, "maximum": 23, "not": {"const": 0}}
 
 
@@ -83,6 +87,11 @@ _BY_READER: dict[Any, Schema] = {
     process_table.umask: {"type": "string", "pattern": "^0?[0-7]{3}$"},
     process_table.limits: _table("limits"),
     process_table.env_file: {"anyOf": [{"type": "string", "minLength": 1}, _TEXTS]},
+    group_tables.job_groups: {"anyOf": [_TEXTS, {"type": "object", "additionalProperties": _PLACES}]},
+    group_tables.conditions: {"type": "array", "items": _CONDITION},
+    group_tables.task_check: {"anyOf": [_COMMAND, _table("check")]},
+    group_tables.rate: {"type": "string", "pattern": "^[0-9]+/[0-9a-z]+$"},
+    group_tables.catch_up: _table("catch_up"),
     spread_table.spread: _table("spread"),
     graph_tables.needs: {"type": "array", "items": _NAME},
     graph_tables.after: {"anyOf": [_NAME, {"type": "array", "items": _NAME, "minItems": 1}]},
@@ -105,6 +114,9 @@ _BY_KEY: dict[tuple[str, str], Schema] = {
     ("scheduler", "logs"): _table("logs"),
     ("scheduler", "metrics"): _TEXT,
     ("top", "calendars"): {"type": "object", "propertyNames": _NAME, "additionalProperties": _table("calendar")},
+    ("top", "groups"): {"type": "object", "propertyNames": _NAME, "additionalProperties": _table("group")},
+    ("check", "min_size"): {"type": ["integer", "string"]},
+    ("catch_up", "spacing"): _DURATION,
     ("calendar", "dates"): _TEXTS,
     ("calendar", "weekdays"): _TEXTS,
     ("job", "workday"): {"anyOf": [_WORKDAY, {"type": "array", "items": _WORKDAY}]},

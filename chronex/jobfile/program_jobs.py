@@ -18,6 +18,7 @@ from chronex.errors import ChronexError
 from chronex.expr.diagnostics import with_hint
 from chronex.jobfile.calendar_tables import check_moves
 from chronex.jobfile.entries import Entry, Reader, RefusedError, Sheet, TooManyProblemsError, read_table
+from chronex.jobfile.group_tables import check_table
 from chronex.jobfile.inherited_tables import CRASH, DST, ENVIRONMENT, NOTIFY, RECOVERY, RETRY, UNLIMITED
 from chronex.jobfile.job_tables import (
     JOB,
@@ -37,7 +38,7 @@ from chronex.jobfile.process_table import limits_table
 from chronex.jobfile.spread_table import SPREAD
 from chronex.jobfile.values import check_name, filled_text
 from chronex.model.calendars import CalendarRules
-from chronex.model.job import SCHEDULES_APART, Call, Job, Task
+from chronex.model.job import SCHEDULES_APART, Call, Job, Task, TaskCheck
 from chronex.model.job_parameters import Parameter
 from chronex.model.policies import CrashCheck, DstSetting, NotifyPolicy, RecoveryPolicy, RetryPolicy, SpreadPolicy
 from chronex.model.process_settings import ResourceLimits
@@ -277,6 +278,8 @@ def _policy_table(policy: Struct) -> Any:
         return _task_table(policy)
     if isinstance(policy, ResourceLimits):
         return limits_table(policy)
+    if isinstance(policy, TaskCheck):
+        return check_table(policy)
     keys = _POLICIES.get(type(policy))
     if keys is None:
         return policy

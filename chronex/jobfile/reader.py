@@ -25,6 +25,7 @@ from chronex.jobfile.entries import (
     WrittenSchedule,
     read_table,
 )
+from chronex.jobfile.group_tables import CATCH_UP, CHECK, GROUP, read_groups
 from chronex.jobfile.inherited_tables import CRASH, DST, RECOVERY, RETRY
 from chronex.jobfile.job_tables import (
     DEFAULTS,
@@ -49,6 +50,7 @@ from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER, SchedulerSettings
 from chronex.jobfile.spread_table import SPREAD
 from chronex.jobfile.values import name
 from chronex.model.calendars import JobCalendar
+from chronex.model.groups import GroupSettings
 from chronex.model.job import Job
 from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone
@@ -66,6 +68,7 @@ class JobFile:
     properties: tuple[Property, ...] = ()
     warnings: tuple[Problem, ...] = field(default=())
     calendars: tuple[JobCalendar, ...] = ()
+    groups: tuple[GroupSettings, ...] = ()
 
     def job(self, job_id: str) -> Job | None:
         return next((job for job in self.jobs if job.id == job_id), None)
@@ -103,7 +106,7 @@ def _read_unplaced(text: str | bytes, like: Sheet) -> tuple[Sheet, Content] | No
         return None
     sheet = root.sheet
     sheet.now_ms, sheet.is_part, sheet.shared = like.now_ms, like.is_part, like.shared
-    sheet.calendars, sheet.blackout = dict(like.calendars), like.blackout
+    sheet.calendars, sheet.blackout, sheet.groups = dict(like.calendars), like.blackout, like.groups
     content = _read(root, _toml_file)
     return None if sheet.problems or sheet.warnings else (sheet, content)
 
@@ -148,13 +151,14 @@ def read_job_directory(path: str, files: Iterable[FileText], host_zone: str, now
     if problems:
         raise JobFileError(problems)
     calendars = tuple(calendar for calendar in common.calendars.values() if calendar is not None)
-    return JobFile(path, settings, tuple(jobs), properties, tuple(warnings), calendars)
+    return JobFile(path, settings, tuple(jobs), properties, tuple(warnings), calendars, _groups_of(common))
 
 
 def _read_part(path: str, text: bytes, common: Sheet, *, is_part: bool) -> tuple[Sheet, Content]:
     like = Sheet(path, "", common.host_zone, now_ms=common.now_ms, is_part=is_part)
     if is_part:
         like.shared, like.calendars, like.blackout = common.shared, common.calendars, common.blackout
+        like.groups = common.groups
         if (quick := _read_unplaced(text, like)) is not None:
             return quick
     try:
@@ -163,15 +167,15 @@ def _read_part(path: str, text: bytes, common: Sheet, *, is_part: bool) -> tuple
         return Sheet(path, "", common.host_zone, problems=list(error.problems)), (SchedulerSettings(), (), ())
     sheet = root.sheet
     sheet.now_ms, sheet.is_part, sheet.shared = like.now_ms, is_part, like.shared
-    sheet.calendars, sheet.blackout = dict(like.calendars), like.blackout
+    sheet.calendars, sheet.blackout, sheet.groups = dict(like.calendars), like.blackout, like.groups
     content = _read(root, _toml_file)
     if not is_part and isinstance(root.value, dict):
-        # Its jobs are its own, and its calendars have been made.
+        # Its jobs are its own, and its calendars and groups have been made.
         sheet.shared = {key: root.child(key) for key in root.value if key in TOP_LEVEL.keys() - _NOT_SHARED}
     return sheet, content
 
 
-_NOT_SHARED = {"jobs", "calendars", "verify", "tui", "lint"}
+_NOT_SHARED = {"jobs", "calendars", "groups", "verify", "tui", "lint"}
 
 
 def _named_before(jobs: Iterable[Job], known: dict[str, Job]) -> Iterator[Problem]:
@@ -224,7 +228,12 @@ def _checked(root: Entry, read: Callable[[Entry], Content]) -> JobFile:
 def _valid(sheet: Sheet, content: Content) -> JobFile:
     settings, jobs, properties = content
     calendars = tuple(calendar for calendar in sheet.calendars.values() if calendar is not None)
-    return JobFile(sheet.path, settings, jobs, properties, tuple(_in_order(sheet.warnings)), calendars)
+    warnings = tuple(_in_order(sheet.warnings))
+    return JobFile(sheet.path, settings, jobs, properties, warnings, calendars, _groups_of(sheet))
+
+
+def _groups_of(sheet: Sheet) -> tuple[GroupSettings, ...]:
+    return tuple(group for group in (sheet.groups or {}).values() if group is not None)
 
 
 def _inspected(root: Entry, read: Callable[[Entry], Content], fatal: tuple[Problem, ...] = ()) -> Inspection:
@@ -250,6 +259,7 @@ def _unread(entry: Entry) -> Entry:
 TOP_LEVEL: dict[str, Reader] = {
     "scheduler": _unread,
     "calendars": _unread,
+    "groups": _unread,
     "defaults": _unread,
     "jobs": _unread,
     "verify": _unread,
@@ -266,6 +276,10 @@ def _toml_file(root: Entry) -> Content:
         settings = _unless_refused(scheduler, tables["scheduler"], settings)
     zone = FileZone(_known_zone(root.sheet, settings.timezone), _zone_source(tables.get("scheduler"), settings))
     _read_calendars(root, tables, settings, zone.name)
+    root.sheet.groups = root.sheet.groups or {}
+    if "groups" in tables:
+        with suppress(RefusedError):
+            read_groups(tables["groups"])
     defaults = Defaults()
     for table in (shared.get("defaults"), own.get("defaults")):
         if table is not None:
@@ -386,5 +400,6 @@ TABLES: Mapping[str, Mapping[str, Reader]] = {
     "top": TOP_LEVEL, "scheduler": SCHEDULER, "defaults": DEFAULTS, "job": JOB, "tasks": TASK, "retry": RETRY,
     "recovery": RECOVERY, "dst": DST, "on_crash": CRASH, "spread": SPREAD, "history": HISTORY, "logs": LOGS,
     "property": PROPERTY, "calendar": CALENDAR, "tui": TUI, "keys": KEYS, "limits": LIMITS, "lint": LINT,
+    "group": GROUP, "check": CHECK, "catch_up": CATCH_UP,
     "parameter": PARAMETER,
 }  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from chronex.jobfile.entries import Entry, Reader, read_table
+from chronex.jobfile.group_tables import catch_up
 from chronex.jobfile.values import (
     duration,
     one_of,
@@ -21,6 +22,7 @@ from chronex.jobfile.values import (
     yes_or_no,
     zone,
 )
+from chronex.model.groups import CatchUpPace
 from chronex.model.policies import StopMode
 from chronex.text.durations import UNITS
 from chronex.text.terminal import quoted
@@ -78,6 +80,8 @@ class SchedulerSettings(Struct, frozen=True):
     watch: bool = False
     # Names of calendars during which nothing starts; the jobs have their days.
     blackout: tuple[str, ...] = ()
+    # How fast missed runs are made up for.
+    catch_up: CatchUpPace = CatchUpPace()
 
 
 def _address(entry: Entry) -> Address:
@@ -152,6 +156,7 @@ SCHEDULER: dict[str, Reader] = {
     "on_stop": one_of(*StopMode),
     "labels": text_table,
     "blackout": texts,
+    "catch_up": catch_up,
 }
 _FIELDS = {
     "grace_period": "grace_ms",

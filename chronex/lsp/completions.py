@@ -40,6 +40,9 @@ _CALENDAR_HEADER = re.compile(r"^[ \t]*\[calendars\.([A-Za-z0-9_-]+)\]", re.MULT
 _CALENDAR_NAME = re.compile(
     r"""\b(?:except|only|blackout)[ \t]*=[ \t]*\[(?:[^\]"']|"[^"]*"|'[^']*')*["']([A-Za-z0-9_-]*)$"""
 )
+_GROUP_HEADER = re.compile(r"^[ \t]*\[groups\.([A-Za-z0-9_-]+)\]", re.MULTILINE)
+_GROUP_NAME = re.compile(r"""\bgroups[ \t]*=[ \t]*\[(?:[^\]"']|"[^"]*"|'[^']*')*["']([A-Za-z0-9_-]*)$""")
+_CONDITION = re.compile(r"""\bwait_for[ \t]*=[ \t]*\[(?:[^\]"']|"[^"]*"|'[^']*')*["']([a-z]*)$""")
 _NEED = re.compile(r"""\bneeds[ \t]*=[ \t]*\[(?:[^\]"']|"[^"]*"|'[^']*')*["']([A-Za-z0-9_-]*)$""")
 _PARENT = re.compile(r"""\bafter[ \t]*=[ \t]*(?:\[(?:[^\]"']|"[^"]*"|'[^']*')*)?["']([A-Za-z0-9_-]*)$""")
 _WHEN = re.compile(r"""\bwhen[ \t]*=[ \t]*["']([a-z]*)$""")
@@ -49,7 +52,14 @@ _TASK_NAME = re.compile(r"""^[ \t]*name[ \t]*=[ \t]*["']([A-Za-z0-9_-]+)["']""",
 _INLINE = re.compile(r"\b([a-z_]+)[ \t]*=[ \t]*\{(?:[^{}\"']|\"[^\"]*\"|'[^']*')*?([A-Za-z_]*)$")
 _KEY_START = re.compile(r"^[ \t]*([A-Za-z_]*)$")
 # Tables whose keys stand under a name that the user gives.
-_OF_NAMES = {"jobs": "job", "calendars": "calendar"}
+_OF_NAMES = {"jobs": "job", "calendars": "calendar", "groups": "group"}
+_CONDITIONS = (
+    ("mains", "the machine is not on its battery"),
+    ("network", "an address beyond this machine can be reached"),
+    ("tcp:", "a port answers: tcp:db:5432"),
+    ("path:", "a file or directory is there: path:/mnt/nas"),
+    ("command:", "a command ends with 0: command:./ready"),
+)
 _WITH_OWN_OPTIONS = ("chronex", "trigger", "python")
 _FIELDS = (
     (("*/5", "every 5 minutes"), ("*/15", "every 15 minutes"), ("*/30", "every half hour"), ("0", "on the hour"),
@@ -90,6 +100,11 @@ def completions_at(document: Document, offset: int) -> list[Completion]:
     if document.kind == "chronex" and (named := _CALENDAR_NAME.search(left)) is not None:
         calendars = dict.fromkeys(header[1] for header in _CALENDAR_HEADER.finditer(document.text))
         return _items(((name, "calendar", VALUE) for name in calendars), offset - len(named[1]), offset)
+    if document.kind == "chronex" and (named := _GROUP_NAME.search(left)) is not None:
+        groups = dict.fromkeys(header[1] for header in _GROUP_HEADER.finditer(document.text))
+        return _items(((name, "group", VALUE) for name in groups), offset - len(named[1]), offset)
+    if document.kind == "chronex" and (typed := _CONDITION.search(left)) is not None:
+        return _items(((word, detail, VALUE) for word, detail in _CONDITIONS), offset - len(typed[1]), offset)
     if document.kind == "chronex" and (ordered := _names_at(document.text, line_start, left)) is not None:
         return _items(ordered[0], offset - len(ordered[1]), offset)
     starts = _EXPRESSION_STARTS.get(document.kind)

@@ -70,6 +70,15 @@ RETRIES_ON_FAILURE = 3
 SCHEDULES_APART = " | "
 
 
+class TaskCheck(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A command that must end with 0, or a file that must be there, as large as this, and written by the attempt."""
+
+    run: Command = ()
+    file: str = ""
+    min_size: int = 0
+    newer: bool = False
+
+
 class Task(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """One step of a job. What is None is inherited from the job."""
 
@@ -109,6 +118,8 @@ class Task(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     retry_codes: tuple[int, ...] | None = None
     # Free values that the command finds as CHRONEX_META_*.
     metadata: dict[str, str] = {}
+    # What must be so after the command has ended well; else it has failed.
+    check: TaskCheck | None = None
     # The tasks that must have ended before it begins, or matrices of tasks; None where the job's mode says it.
     needs: tuple[str, ...] | None = None
     # How those must have ended.
@@ -198,6 +209,13 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     tags: tuple[str, ...] = ()
     # Free values that commands find as CHRONEX_META_*.
     metadata: dict[str, str] = {}
+    # The groups that it is in, each with the places that a run of it takes there.
+    groups: dict[str, int] = {}
+    # Who goes first where several wait; a point is worth a minute of waiting.
+    priority: int = 0
+    # Conditions that must hold before it starts, and how long after its time they are awaited.
+    wait_for: tuple[str, ...] = ()
+    wait_at_most_ms: int = 3_600_000
     # On which nodes it may run: patterns of their names, and labels that they must have. Empty: on any.
     nodes: tuple[str, ...] = ()
     node_labels: dict[str, str] = {}

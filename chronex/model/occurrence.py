@@ -140,6 +140,14 @@ class Occurrence(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True
     errors: int = 0
     # When its execution timeout passes.
     deadline_ms: int | None = None
+    # The places that it takes in groups, by their names, once it has started.
+    groups: dict[str, int] = {}
+    # While it waits for one of them, for the pool or for a condition: the lines that it stands in, and its place in
+    # all of them. The smallest goes first.
+    lines: tuple[str, ...] = ()
+    order_ms: int = 0
+    # It waits, or waited, because its job made up for instants that it had missed.
+    behind: bool = False
 
     @property
     def id(self) -> str:

@@ -22,6 +22,7 @@ class ReasonCode(StrEnum):
     UNSCHEDULABLE = "unschedulable"
     BLACKOUT = "blackout"  # the detail is the calendar
     OVERLAP = "overlap"
+    OVERLAP_ON_TIME = "overlap_on_time"  # the detail is the occurrence that would still have run
     EARLIER_WAITS = "earlier_waits"
     RETRY_WAITS = "retry_waits"  # the detail is "ID until INSTANT"
     QUEUE_FULL = "queue_full"
@@ -30,6 +31,12 @@ class ReasonCode(StrEnum):
     NO_NODE = "no_node"  # the detail is what no node has
     IDEMPOTENT = "idempotent"
     MAX_REACHED = "max_reached"
+    GROUP_FULL = "group_full"  # the detail is the group, with who holds it since when
+    GROUP_RATE = "group_rate"  # the detail is the group, with when its rate allows the next start
+    GROUP_LINE = "group_line"  # the detail is the group: others wait there, and come first
+    CATCH_UP = "catch_up"
+    CONDITION = "condition"  # the detail is the condition, with what was found
+    NOT_MET = "not_met"  # the same, when it had waited as long as it may
 
     # It follows other jobs. The detail is the parent's occurrence, `by` the parent.
     WAITS_FOR = "waits_for"
@@ -79,6 +86,8 @@ class ReasonCode(StrEnum):
     NOT_STARTED = "not_started"
     UNKNOWN_EXIT = "unknown_exit"
     MEMORY_LIMIT = "memory_limit"
+    # The command ended well, and the check of its task found that nothing was done; the detail is what it found.
+    NOTHING_DONE = "nothing_done"
 
     # Nobody saw its end, and the check of `on_crash` was asked; the detail is how the check ended.
     CHECK_DONE = "check_done"
@@ -151,6 +160,7 @@ _WORDS = {
     ReasonCode.UNSCHEDULABLE: "no start inside its spread window satisfies the constraints",
     ReasonCode.BLACKOUT: "nothing starts during a blackout",
     ReasonCode.OVERLAP: "an earlier occurrence still runs",
+    ReasonCode.OVERLAP_ON_TIME: "it waited for missed runs, and on time the one before it would still have run",
     ReasonCode.EARLIER_WAITS: "an earlier occurrence still waits",
     ReasonCode.RETRY_WAITS: "an earlier occurrence waits for its retry",
     ReasonCode.QUEUE_FULL: "the queue of the job is full",
@@ -159,6 +169,12 @@ _WORDS = {
     ReasonCode.NO_NODE: "no node that works here can run it",
     ReasonCode.IDEMPOTENT: "its idempotency key has been executed already",
     ReasonCode.MAX_REACHED: "the limit of executions is reached",
+    ReasonCode.GROUP_FULL: "group {detail}",
+    ReasonCode.GROUP_RATE: "group {detail}",
+    ReasonCode.GROUP_LINE: "others wait before it in group {detail}",
+    ReasonCode.CATCH_UP: "missed runs are made up for one after the other, behind those of now",
+    ReasonCode.CONDITION: "waits for {detail}",
+    ReasonCode.NOT_MET: "it waited in vain for {detail}",
     ReasonCode.WAITS_FOR: "waits for {detail}",
     ReasonCode.PARENT_FAILED: "{by} failed",
     ReasonCode.PARENT_CANCELED: "{by} was canceled",
@@ -198,6 +214,7 @@ _WORDS = {
     ReasonCode.NOT_STARTED: _DETAIL,
     ReasonCode.UNKNOWN_EXIT: _DETAIL,
     ReasonCode.MEMORY_LIMIT: _DETAIL,
+    ReasonCode.NOTHING_DONE: "the command ended well, and its check failed",
     ReasonCode.CHECK_DONE: "nobody saw its end, and its check says that the work was done",
     ReasonCode.CHECK_UNDONE: "nobody saw its end, and its check says that the work was not done",
     ReasonCode.CHECK_UNCLEAR: "nobody saw its end, and its check gave no answer",
@@ -222,6 +239,7 @@ ENDS_OF_TASKS = frozenset(
         ReasonCode.NOT_STARTED,
         ReasonCode.UNKNOWN_EXIT,
         ReasonCode.MEMORY_LIMIT,
+        ReasonCode.NOTHING_DONE,
         ReasonCode.CHECK_UNDONE,
         ReasonCode.CHECK_UNCLEAR,
         ReasonCode.EXECUTION_TIMEOUT,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from chronex.model.event import Event
+from chronex.model.groups import Group
 from chronex.model.job import Job, JobProgress, JobVersion
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
 from chronex.model.reasons import NO_REASON, Reason
@@ -181,6 +182,7 @@ Record = (
     | Run
     | Attempt
     | Node
+    | Group
     | Event
     | Idempotency
     | Notice

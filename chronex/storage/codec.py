@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from chronex.errors import DamagedRecordError, NewerRecordError, RecordTooLargeError
 from chronex.model.event import Event
+from chronex.model.groups import Group
 from chronex.model.job import NO_PROGRESS, Job, JobProgress, JobVersion
 from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.records import (
@@ -52,6 +53,7 @@ TYPES: dict[bytes, type[Record]] = {
     keys.ATTEMPT: Attempt,
     keys.EVENT: Event,
     keys.NODE: Node,
+    keys.GROUP: Group,
     keys.IDEMPOTENCY: Idempotency,
     keys.TASK_STATE: TaskState,
     keys.STAGED_STATE: TaskState,

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import Any
 
 from chronex.errors import InvalidKeyError
+from chronex.model.groups import Group
 from chronex.model.job import TARGET_APART, Job, JobProgress, JobVersion, check_job_name, check_name
 from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.records import Idempotency, Node, Notice, Record
@@ -31,6 +32,7 @@ IDEMPOTENCY = b"I"
 TASK_STATE = b"S"
 STAGED_STATE = b"T"
 NOTICE = b"W"
+GROUP = b"g"
 QUARANTINE = b"Q"
 LOG_PIECE = b"B"
 LOG_WISH = b"K"
@@ -38,6 +40,11 @@ LOG_WISH = b"K"
 DUE = b"D"
 ACTIVE = b"U"
 QUEUED = b"Y"
+# A queued occurrence that stands in lines has no entry under QUEUED: it has one here, one in each line, and its turn
+# is found by the heads of the lines alone.
+IN_LINE = b"i"
+LINE = b"l"
+HOLDING = b"h"
 DEAD_LETTER = b"L"
 FINISHED = b"H"
 EXPIRY = b"X"
@@ -47,7 +54,7 @@ FOLLOWING = b"F"
 # Occurrences that wait for a parent, by their own job.
 PARKED = b"C"
 TIMED_INDEXES = DUE + DEAD_LETTER + FINISHED + EXPIRY
-INDEXES = TIMED_INDEXES + ACTIVE + QUEUED + EXPECTING + FOLLOWING + PARKED
+INDEXES = TIMED_INDEXES + ACTIVE + QUEUED + EXPECTING + FOLLOWING + PARKED + IN_LINE + LINE + HOLDING
 
 STORE_META = META + b"store"
 JOURNAL_HEAD = META + b"journal"
@@ -100,6 +107,31 @@ def sequence_of(event: bytes) -> int:
 
 def node_key(node: str) -> bytes:
     return NODE + _name(node, "node")
+
+
+def group_key(name: str) -> bytes:
+    """Chronex's own groups begin with a star, which no name of a job file does."""
+    return GROUP + shared_name(name)
+
+
+def within_line(name: str) -> bytes:
+    """The prefix of those that stand in a line, the first of them first."""
+    return LINE + shared_name(name)
+
+
+def within_holding(name: str) -> bytes:
+    """The prefix of those that hold places of a group."""
+    return HOLDING + shared_name(name)
+
+
+def line_of(index_key: bytes) -> str:
+    """The line, or the group, in the key of one of its entries."""
+    return index_key[1 : index_key.index(b"\0")].decode("ascii")
+
+
+def shared_name(name: str) -> bytes:
+    """The name of a group, or one of Chronex's own with its star, and the zero byte that ends it."""
+    return b"*" + _name(name[1:], "line") if name.startswith("*") else _name(name, "group")
 
 
 def notice_key(job: str, at_ms: int, kind: str) -> bytes:
@@ -178,9 +210,13 @@ def following(parent: str, record: bytes = b"") -> bytes:
 
 def record_of(index_key: bytes) -> bytes:
     """The key of the record that an index entry stands for."""
-    if index_key[:1] == FOLLOWING:
+    tag = index_key[:1]
+    if tag == FOLLOWING:
         return index_key.partition(b"\0")[2]
-    return index_key[9:] if index_key[:1] in TIMED_INDEXES else index_key[1:]
+    if tag in (LINE, HOLDING):
+        _, _, rest = index_key.partition(b"\0")
+        return rest[8:] if tag == LINE else rest
+    return index_key[9:] if tag in TIMED_INDEXES else index_key[1:]
 
 
 def job_of(record: bytes) -> str:
@@ -221,6 +257,7 @@ _KEYS: dict[type, Callable[[Any], bytes]] = {
     Run: lambda run: run_key(run.job, run.nominal_ms, run.task),
     Attempt: lambda one: attempt_key(one.job, one.nominal_ms, one.task, one.number),
     Node: lambda node: node_key(node.id),
+    Group: lambda group: group_key(group.name),
     Notice: _key_of_notice,
     Idempotency: lambda idempotency: idempotency_key(idempotency.key),
 }
@@ -249,20 +286,31 @@ def _occurrence_indexes(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]
         return _queued_indexes(key, occurrence)
     if state is OccurrenceState.RUNNING:
         cancel_ms = occurrence.cancel_ms
-        return (ACTIVE + key,) if cancel_ms is None else (ACTIVE + key, timed(DUE, cancel_ms, key))
+        found = (ACTIVE + key,) if cancel_ms is None else (ACTIVE + key, timed(DUE, cancel_ms, key))
+        return (
+            found if not occurrence.groups else (*found, *(within_holding(name) + key for name in occurrence.groups))
+        )
     finished = occurrence.finished_ms
     return () if finished is None else (timed(FINISHED, finished, key),)
 
 
 def _queued_indexes(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]:
-    """In the queue of its job; or waiting for parents, outside of it; or due at once, when those have completed."""
+    """In the queue of its job; or waiting for parents, outside of it; or in lines; or due at once,
+    when its parents have completed."""
     if occurrence.waits_for:
         until = occurrence.wait_until_ms
         timer = () if until is None else (timed(DUE, until, key),)
         return (PARKED + key, *(following(parent, key) for parent in occurrence.waits_for), *timer)
+    if occurrence.lines:
+        return _line_entries(key, occurrence)
     if occurrence.released_ms is not None:
         return (timed(DUE, occurrence.released_ms, key),)
     return (QUEUED + key,)
+
+
+def _line_entries(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]:
+    at = instant(occurrence.order_ms)
+    return (IN_LINE + key, *(within_line(name) + at + key for name in occurrence.lines))
 
 
 def _run_indexes(key: bytes, run: Run) -> tuple[bytes, ...]:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from chronex.errors import DamagedRecordError, NewerRecordError, StaleClaimError
 from chronex.model.event import Event
+from chronex.model.groups import Group
 from chronex.model.job import TARGET_APART, Job, JobProgress, JobVersion
 from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.records import Idempotency, Node, Quarantined, Record, TaskState
@@ -155,6 +156,41 @@ class Reading:
     def nodes(self) -> list[Node]:
         return self.scan(keys.NODE, Node)
 
+    def group(self, name: str) -> Group | None:
+        return self.get(keys.group_key(name), Group)
+
+    def groups(self) -> list[Group]:
+        """Every group, by name. Who decides about any of them calls this before all else: where several machines
+        share the store, these rows, in this order, are what keeps two of them from deciding at once."""
+        return self.scan(keys.GROUP, Group)
+
+    def holders(self, group: str, limit: int = SCAN_LIMIT) -> list[Occurrence]:
+        """Those that run and take places of the group."""
+        rows = self.tx.scan(keys.within_holding(group), None, limit)
+        return [record for key, _ in rows if isinstance(record := self._indexed(key), Occurrence)]
+
+    def lines(self) -> Iterator[str]:
+        """The lines in which somebody stands, by the keys alone."""
+        place: bytes | None = None
+        while rows := self.tx.scan(keys.LINE, place, 1):
+            name = keys.line_of(rows[0][0])
+            yield name
+            place = keys.within_line(name) + b"\xff" * 9
+
+    def in_line(self, name: str, limit: int = SCAN_LIMIT, after: bytes | None = None) -> list[Occurrence]:
+        """Those who stand in the line, the first one first."""
+        rows = self.tx.scan(keys.within_line(name), after, limit)
+        return [record for key, _ in rows if isinstance(record := self._indexed(key), Occurrence)]
+
+    def first_in_line(self, name: str) -> int | None:
+        """The place of the first one, by its key alone."""
+        rows = self.tx.scan(keys.within_line(name), None, 1)
+        return keys.instant_of(rows[0][0][len(keys.within_line(name)) - 1 :]) if rows else None
+
+    def count_in_line(self, name: str, limit: int) -> int:
+        """How many stand in the line, counted by their keys up to `limit`."""
+        return len(self.tx.scan(keys.within_line(name), None, limit))
+
     def due(self, until_ms: int, limit: int = SCAN_LIMIT) -> list[JobProgress | Occurrence | Run]:
         """What the engine must decide by `until_ms`, the earliest first."""
         due = [key for key, _ in self.tx.scan(keys.DUE, None, limit) if keys.instant_of(key) <= until_ms]
@@ -178,7 +214,10 @@ class Reading:
         return isinstance(self.tx, ClaimedDue) and self.tx.has_claimed_most()
 
     def queued_jobs(self, after: str = "") -> Iterator[str]:
-        """Jobs with a queue, by the keys of their queued occurrences alone: those after `after`, then the others."""
+        """Jobs with a queue, by the keys of their queued occurrences alone: those after `after`, then the others.
+
+        Those that stand in line are not among them: they have their turn by the line.
+        """
         prefix = keys.QUEUED + keys.OCCURRENCE
         start = prefix + after.encode("ascii") + b"\0" + b"\xff" * 9
         for begin, stop in ((start, None), (None, start)):
@@ -195,14 +234,21 @@ class Reading:
 
         One that comes only now finds all of them before it: a spread may bring a later instant first.
         """
-        own = keys.QUEUED + keys.occurrence_key(occurrence.job, occurrence.nominal_ms)
-        rows = self.tx.scan(keys.within_job(keys.QUEUED + keys.OCCURRENCE, occurrence.job), None, limit)
+        own = keys.occurrence_key(occurrence.job, occurrence.nominal_ms)
         is_queued = occurrence.state is OccurrenceState.QUEUED
-        return sum(1 for key, _ in rows if key < own or not is_queued)
+        return sum(1 for key in self._queued_keys(occurrence.job, limit) if key < own or not is_queued)
+
+    def _queued_keys(self, job: str | None, limit: int) -> list[bytes]:
+        """The keys of queued occurrences, in line or not, in their order."""
+        found: list[bytes] = []
+        for tag in (keys.QUEUED, keys.IN_LINE):
+            prefix = tag + keys.OCCURRENCE if job is None else keys.within_job(tag + keys.OCCURRENCE, job)
+            found += [key[1:] for key, _ in self.tx.scan(prefix, None, limit)]
+        return sorted(found)[:limit]
 
     def count_queued(self, job: str, limit: int) -> int:
         """How many occurrences of the job wait, counted by their keys up to `limit`."""
-        return len(self.tx.scan(keys.within_job(keys.QUEUED + keys.OCCURRENCE, job), None, limit))
+        return len(self._queued_keys(job, limit))
 
     def count_active(self, limit: int, owner: str | None = None) -> int:
         """How many occurrences run, of all jobs, counted by their keys up to `limit`; or those of one node."""
@@ -238,8 +284,10 @@ class Reading:
         return self._listed(keys.ACTIVE + keys.ATTEMPT, job, Attempt, limit)
 
     def queued(self, job: str | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
-        """Occurrences that wait for an earlier one of their job, the oldest first."""
-        return self._listed(keys.QUEUED + keys.OCCURRENCE, job, Occurrence, limit)
+        """Occurrences that wait for an earlier one of their job, or stand in line, the oldest of a job first."""
+        found = [*self._listed(keys.QUEUED + keys.OCCURRENCE, job, Occurrence, limit)]
+        found += self._listed(keys.IN_LINE + keys.OCCURRENCE, job, Occurrence, limit)
+        return sorted(found, key=lambda one: (one.job, one.nominal_ms))[:limit]
 
     def parked(self, job: str | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
         """Occurrences that wait for the jobs that they are after, the oldest first."""

@@ -11,13 +11,16 @@ from typing import NamedTuple, TypeVar
 
 from chronex.daemon.wakeups import WakeupDetector
 from chronex.engine import unknown_ends
+from chronex.engine.checked_ends import after_check, check_of
 from chronex.engine.clock_steps import follow_clock
 from chronex.engine.engine import Engine
 from chronex.engine.notices import settled
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
 from chronex.engine.update import apply_jobs
+from chronex.engine.update.group_changes import write_groups
 from chronex.errors import StoreError, StoreOutcomeUnknownError
 from chronex.model.event import Event
+from chronex.model.groups import GroupSettings
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity
 from chronex.model.reasons import Reason, ReasonCode
@@ -63,6 +66,11 @@ def stop_at_once(_launch: Launch) -> int:
 def nothing_done(_attempt: Attempt) -> int:
     """The check of `on_crash` finds that the work was not done."""
     return 1
+
+
+def all_done(_attempt: Attempt) -> int:
+    """The check of a task finds that the work was done."""
+    return 0
 
 
 class RandomOutcomes:
@@ -168,6 +176,7 @@ class SimulatedMachine:
         self.outcome = outcome
         self.stop_time = stop_time
         self.check: CheckOf = nothing_done
+        self.task_check: CheckOf = all_done
         self.processes: list[SimulatedProcess] = []
         self.live: dict[str, SimulatedProcess] = {}
         self._ended: dict[str, SimulatedProcess] = {}  # their ends are known to a keeper, and not on record
@@ -186,9 +195,14 @@ class SimulatedMachine:
         """The wall time in milliseconds."""
         return self.clock.wall
 
-    def apply(self, jobs: Iterable[Job], actor: str = "") -> None:
-        """Give the store these jobs, as `chronex apply` does: jobs it has beside them are removed."""
+    def apply(self, jobs: Iterable[Job], actor: str = "", groups: Iterable[GroupSettings] | None = None) -> None:
+        """Give the store these jobs, as `chronex apply` does: jobs it has beside them are removed.
+
+        `groups` are those of their file; None leaves the groups of the store as they are.
+        """
         apply_jobs(self.store, list(jobs), self.now, actor)
+        if groups is not None:
+            self.store.update(lambda tx: write_groups(Records(tx, self.now), groups, "", actor))
 
     # -- schedulers ----------------------------------------------------------------------------------------------
 
@@ -438,9 +452,12 @@ class SimulatedMachine:
         return orders
 
     def _record_end(self, attempt: Attempt, end: AttemptEnd) -> tuple[Order, ...]:
-        if unknown_ends.is_unknown(end) and unknown_ends.asks(self._version_of(attempt)):
+        version = self._version_of(attempt)
+        if unknown_ends.is_unknown(end) and unknown_ends.asks(version):
             code = self.check(attempt)
             end = unknown_ends.answered(end, code, f"exit code {code}" if code else "")
+        if check_of(version, attempt.task, end) is not None:
+            end = after_check(end, self.task_check(attempt), "the check was not content")
         update = self.engine.ended(attempt, end, self.now)
         return self._or_die(lambda: self.store.update(update, use_reserve=True))
 

@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 from msgspec.structs import replace
 
 from chronex.errors import ChronexError, CustomScheduleError
-from chronex.expr.meaning import Every, Meaning
+from chronex.expr.meaning import AtStart, Every, Meaning
 from chronex.expr.option_block import Options
 from chronex.model.calendars import OnExcluded
 from chronex.model.job import SCHEDULES_APART, Job, check_name
@@ -263,6 +263,14 @@ def timing_of(job: Job) -> Occurrences | None:
         return None
     first, _, _ = job.schedule.partition(SCHEDULES_APART)
     return _occurrences(first, job.dialect, job.timezone, job.dst)
+
+
+def runs_at_start(job: Job) -> bool:
+    """Does one of its expressions say @start, once for each boot of the machine?"""
+    if "@start" not in job.schedule.lower() or job.dialect != "chronex":
+        return False
+    meanings = (read(text).meaning for text in job.schedules)
+    return any(meaning is not None and isinstance(meaning.body, AtStart) for meaning in meanings)
 
 
 def options_of(job: Job) -> Options:

@@ -144,6 +144,8 @@ class OccurrenceMonitor:
         before = job.answer_to(nominal)
         if before is not None:
             s6.violate("one due instant was answered twice", before, line)
+        elif event.data.get("behind"):
+            return  # it waited for what its job made up for, and is no part of that
         elif job.forbids_bursts and job.last_start is not None and _was_due_before(event, job.last_start[1]):
             s6.violate("two starts with no due instant between them", job.last_start, line)
 

@@ -22,7 +22,7 @@ from chronex.storage.records import Reading
 from chronex.text.durations import DAY_MS
 from chronex.timing.job_schedule import schedule_of
 from chronex.timing.zones import Zone, load_zone
-from chronex.views.coming_runs import ForecastRun, forecast_job
+from chronex.views.coming_runs import ForecastRun, forecast_job, may_wait_for
 
 DEFAULT_DAYS = 7
 # A job that fires every second would fill a week with 600,000 lines.
@@ -47,6 +47,8 @@ class JobPreview(NamedTuple):
     barred: tuple[ForecastRun, ...] = ()
     # The jobs that it will follow: without a schedule it runs when those have completed, at times nobody knows yet.
     after: tuple[str, ...] = ()
+    # What may hold up each of its runs at its time.
+    may_wait: tuple[str, ...] = ()
 
 
 class Preview(NamedTuple):
@@ -85,8 +87,10 @@ def preview_job(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -
     moved, removed, added = _paired(step, removed, added)
     fires = _fires_now(step, kept, waiting, now_ms)
     parents = () if step.job is None else step.job.after
+    may_wait = () if step.job is None else may_wait_for(step.job)
     ordered = tuple(sorted((*shifted, *moved), key=lambda pair: pair.before.nominal_ms))
-    return JobPreview(step.job_id, tuple(added), tuple(removed), ordered, tuple(fires), until_ms, barred, parents)
+    found = (tuple(added), tuple(removed), ordered, tuple(fires))
+    return JobPreview(step.job_id, *found, until_ms, barred, parents, may_wait)
 
 
 def _differ(before: ForecastRun, after: ForecastRun) -> bool:

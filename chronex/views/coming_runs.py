@@ -3,7 +3,8 @@
 `show`, `list`, `apply --dry-run`, the timeline, the clock and the language server ask here. The instants are those of
 the job's schedule, which has none that a calendar removes. Where each starts is the planner's own placement, and an
 instant that cannot start (a spread that finds no place, a pause, a blackout) carries the reason that the engine will
-record. Nothing is drawn: an occurrence with jitter may start anywhere from `due_ms` to `latest_ms`.
+record. Nothing is drawn: an occurrence with jitter may start anywhere from `due_ms` to `latest_ms`. What no view can
+know is when others give back the places of a group: `may_wait_for` names what a run may have to wait for.
 """
 
 from __future__ import annotations
@@ -146,6 +147,12 @@ def _widest(job: Job) -> int:
     options = placement_options(job)
     spread = 0 if job.spread is None else job.spread.duration_ms
     return spread + (options.stagger or 0) + (options.jitter or 0)
+
+
+def may_wait_for(job: Job) -> tuple[str, ...]:
+    """What may hold up its runs at their time, though nothing is wrong with them: a group that others fill, or a
+    condition. When these are free again nobody knows beforehand, so a view says this instead of another instant."""
+    return (*(f"group {name}" for name in sorted(job.groups)), *job.wait_for)
 
 
 def coming_starts_of(job: Job, after_ms: int, until_ms: int) -> Iterator[int]:

@@ -11,19 +11,20 @@ from enum import StrEnum
 from itertools import islice
 from typing import NamedTuple
 
-from chronex.engine.commands.boot_starts import runs_at_start
 from chronex.engine.membership import seems_alive
 from chronex.engine.plan import lead_ms
 from chronex.engine.usual import RunUsage, Usual, usage_of, usual_of
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
-from chronex.model.reasons import Reason
+from chronex.model.reasons import NO_REASON, Reason
 from chronex.model.records import Node
 from chronex.model.states import OccurrenceState, RunState, is_final
 from chronex.storage import keys
 from chronex.storage.records import Reading, pages
 from chronex.timing.calendar_schedule import MovedFrom
-from chronex.views.coming_runs import ForecastRun, placement_options, startable
+from chronex.timing.job_schedule import runs_at_start
+from chronex.views.coming_runs import ForecastRun, may_wait_for, placement_options, startable
+from chronex.views.group_rows import waits_for
 
 # A row searches this many occurrences for the last one that has ended.
 _OPEN_AT_MOST = 8
@@ -163,6 +164,10 @@ class Summary(NamedTuple):
 IsAlive = Callable[[ProcessIdentity], bool]
 
 
+# Where the indexes have what is queued: for its own job, in lines, and for the jobs that it is after.
+_WAITING = (keys.QUEUED + keys.OCCURRENCE, keys.IN_LINE + keys.OCCURRENCE, keys.PARKED + keys.OCCURRENCE)
+
+
 class _Open:
     """What is not over, of all jobs, by the keys of the indexes: its cost grows with what is open only."""
 
@@ -171,6 +176,8 @@ class _Open:
         self.running = self._firings(keys.ACTIVE + keys.OCCURRENCE, job)
         self.trying = self._firings(keys.ACTIVE + keys.ATTEMPT, job)
         self.queued = self._firings(keys.QUEUED + keys.OCCURRENCE, job)
+        for name, instants in self._firings(keys.IN_LINE + keys.OCCURRENCE, job).items():
+            self.queued[name] = sorted((*self.queued[name], *instants))
         for name, waiting in self._firings(keys.PARKED + keys.OCCURRENCE, job).items():
             self.queued[name] += waiting
         self.pending: dict[str, list[int]] = defaultdict(list)
@@ -220,7 +227,7 @@ def summary_of(reading: Reading, rows: Iterable[Row], is_alive: IsAlive, now_ms:
         jobs=sum(counts.values()),
         counts={situation: counts[situation] for situation in Situation},
         running=_count(reading, keys.ACTIVE + keys.OCCURRENCE),
-        queued=_count(reading, keys.QUEUED + keys.OCCURRENCE) + _count(reading, keys.PARKED + keys.OCCURRENCE),
+        queued=sum(_count(reading, prefix) for prefix in _WAITING),
         dead_letters=_count(reading, keys.DEAD_LETTER),
         slots=sum(node.places for node in living),
         nodes=nodes,
@@ -379,6 +386,10 @@ class Detail(NamedTuple):
     # Only `with_usage` finds these: what runs usually take, and what the newest outcome that ran took.
     usual: Usual | None = None
     last_usage: RunUsage | None = None
+    # What the first of those that are queued waits for now.
+    waits_for: Reason = NO_REASON
+    # What may hold up its coming runs.
+    may_wait: tuple[str, ...] = ()
 
     @property
     def job(self) -> Job:
@@ -389,14 +400,18 @@ def detail_of(reading: Reading, job: Job, now_ms: int, upcoming: int = UPCOMING)
     ended = [o for o in reading.occurrences(job.id, limit=OUTCOMES * 2) if is_final(o.state)]
     outcomes = tuple(outcome_of(occurrence) for occurrence in ended[:OUTCOMES])
     running = tuple(_running(reading, occurrence) for occurrence in reading.active(job.id))
+    queued = tuple(reading.waiting(job.id))
+    past = any(one.recovery for one in (*queued, *(each.occurrence for each in running)))
     return Detail(
         row=row_of(reading, job, now_ms),
         upcoming=tuple(upcoming_runs(reading, job, now_ms, upcoming)),
         running=running,
-        queued=tuple(reading.waiting(job.id)),
+        queued=queued,
         retries=tuple(retry for one in running for retry in _retries(reading, job, one.occurrence)),
         outcomes=outcomes,
         last_problem=next((outcome for outcome in outcomes if outcome.state in _BAD), None),
+        waits_for=waits_for(reading, queued[0], now_ms) if queued else NO_REASON,
+        may_wait=(*may_wait_for(job), *(("the runs that it missed",) if past else ())),
     )
 
 

@@ -7,7 +7,8 @@ machine that sleeps) is left out: every run takes the time it is given and ends 
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -15,8 +16,11 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine.admit import Verdict, admit, barred_now, gives_way, is_held
+from chronex.engine.admit import Admission, Verdict, admit, barred_now, gives_way, is_held, wait_in_line
+from chronex.engine.group_limits import GroupUse, ready_at
+from chronex.engine.lines import LineOrder, LineWait
 from chronex.engine.plan import Chance, Planned, blackouts_of, plan_job
+from chronex.model.groups import GroupSettings
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import Cadence, OverlapPolicy
@@ -47,16 +51,80 @@ class _Running(NamedTuple):
 
 
 def simulate_runs(
-    jobs: Iterable[Job], from_ms: int, to_ms: int, duration_of: DurationOf, slots: int, chance: Chance
-) -> Iterator[Played]:
+    jobs: Iterable[Job], from_ms: int, to_ms: int, duration_of: DurationOf, slots: int, chance: Chance,
+    groups: Iterable[GroupSettings] = (),
+) -> Iterator[Played]:  # fmt: skip
     """Every occurrence with a nominal time in (from, to], in the order in which they end."""
-    return _Simulation(jobs, from_ms, to_ms, duration_of, slots, chance).play(from_ms)
+    return _Simulation(jobs, from_ms, to_ms, duration_of, slots, chance, groups).play(from_ms)
+
+
+class SimulatedLines(LineOrder):
+    """The lines of groups and of the pool in memory, each in order."""
+
+    def __init__(self, groups: Iterable[GroupSettings]) -> None:
+        self.time_ms = 0
+        self.uses = {group.name: GroupUse(group.name, group.limit, group.rate) for group in groups}
+        self._standing: dict[str, list[tuple[int, str, int]]] = {}
+        self._waiting: dict[tuple[str, int], Occurrence] = {}
+
+    @property
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    def lines(self) -> set[str]:
+        return set(self._standing)
+
+    def use(self, name: str) -> GroupUse:
+        return self.uses.setdefault(name, GroupUse(name))
+
+    def head(self, name: str) -> Occurrence | None:
+        standing = self._standing.get(name)
+        return None if not standing else self._waiting[standing[0][1:]]
+
+    def current(self, job: str, nominal_ms: int) -> Occurrence | None:
+        return self._waiting.get((job, nominal_ms))
+
+    def join(self, occurrence: Occurrence, wait: LineWait) -> Occurrence:
+        """It stands in these lines from now on, and in no others."""
+        self.leave(occurrence)
+        placed = replace(occurrence, lines=wait.lines, order_ms=wait.order_ms)
+        self._waiting[placed.job, placed.nominal_ms] = placed
+        for name in placed.lines:
+            insort(self._standing.setdefault(name, []), (placed.order_ms, placed.job, placed.nominal_ms))
+        return placed
+
+    def leave(self, occurrence: Occurrence) -> None:
+        found = self._waiting.pop((occurrence.job, occurrence.nominal_ms), None)
+        if found is None:
+            return
+        for name in found.lines:
+            standing = self._standing[name]
+            standing.remove((found.order_ms, found.job, found.nominal_ms))
+            if not standing:
+                del self._standing[name]
+
+    def started(self, job: Job, occurrence: Occurrence) -> None:
+        for name, places in job.groups.items():
+            self.uses[name] = self.use(name).with_start(places, occurrence, self.time_ms)
+
+    def ended(self, job: Job) -> None:
+        for name, places in job.groups.items():
+            use = self.use(name)
+            self.uses[name] = use._replace(held=use.held - places)
+
+    def next_ms(self) -> int | None:
+        """When a rate lets a line go on that it holds up now."""
+        waits = [
+            ready_at(use.rate, use.starts, self.time_ms) for name in self._standing if (use := self.uses.get(name))
+        ]
+        return min((ms for ms in waits if ms > self.time_ms), default=None)
 
 
 class _Simulation:
     def __init__(
-        self, jobs: Iterable[Job], from_ms: int, to_ms: int, duration_of: DurationOf, slots: int, chance: Chance
-    ) -> None:
+        self, jobs: Iterable[Job], from_ms: int, to_ms: int, duration_of: DurationOf, slots: int, chance: Chance,
+        groups: Iterable[GroupSettings] = (),
+    ) -> None:  # fmt: skip
         self.to_ms, self.duration_of, self.slots, self.chance = to_ms, duration_of, slots, chance
         begun = [
             job.progressed(cursor_ms=from_ms, anchor_ms=job.progress.anchor_ms or from_ms)
@@ -68,7 +136,9 @@ class _Simulation:
         self.due: list[tuple[int, int, Occurrence]] = []
         self.ends: list[_Running] = []
         self.running: dict[str, list[Occurrence]] = {job.id: [] for job in begun}
-        self.queued: dict[str, deque[Occurrence]] = {}  # only jobs that have a queue, the longest waiting first
+        self.queued: dict[str, list[int]] = {}  # only jobs that have a queue: its instants, in order
+        self.waiting: dict[tuple[str, int], Occurrence] = {}  # those of the queues that stand in no line
+        self.lines = SimulatedLines(groups)
         self.canceled: set[int] = set()
         self.chains = SimulatedChains(self.jobs, from_ms)
         self.count = 0
@@ -91,7 +161,7 @@ class _Simulation:
         """All instants up to `until` at once; one that follows its own end has been planned there."""
         part = self.parts[job_id]
         if part.follows_its_end:
-            if begin == self.jobs[job_id].progress.cursor_ms and not self.count:
+            if begin == self.jobs[job_id].progress.cursor_ms:
                 self._plan_next(job_id, begin)
             return
         while True:
@@ -125,21 +195,27 @@ class _Simulation:
     # -- time passes -------------------------------------------------------------------------------------
 
     def _advance(self, until: int | None) -> Iterator[Played]:
-        """Ends and due times in order; a slot that becomes free can be taken by what is due at the same time."""
+        """Ends, turns and due times in order; a slot that becomes free can be taken by what is due at that time."""
         while True:
-            next_end = self.ends[0].ends_ms if self.ends else None
-            next_due = self.due[0][0] if self.due else None
-            if next_due is not None and until is not None and next_due > until:
-                next_due = None
-            if next_end is not None and until is not None and next_end > until:
-                next_end = None
-            if next_end is not None and (next_due is None or next_end <= next_due):
-                yield from self._end(heappop(self.ends))
-            elif next_due is not None:
-                at, _, occurrence = heappop(self.due)
-                yield from self._admit(occurrence, at)
-            else:
+            next_end = self._unless_later(self.ends[0].ends_ms if self.ends else None, until)
+            next_due = self._unless_later(self.due[0][0] if self.due else None, until)
+            next_turn = self._unless_later(self.lines.next_ms() if self.lines.uses else None, until)
+            first = min((at for at in (next_end, next_due, next_turn) if at is not None), default=None)
+            if first is None:
                 return
+            self.lines.time_ms = first
+            if first == next_end:
+                yield from self._end(heappop(self.ends))
+            elif first == next_due:
+                while self.due and self.due[0][0] == first:
+                    yield from self._admit(heappop(self.due)[2], first)
+                yield from self._start_queued(first)
+            else:
+                yield from self._start_queued(first)
+
+    @staticmethod
+    def _unless_later(at: int | None, until: int | None) -> int | None:
+        return None if at is None or (until is not None and at > until) else at
 
     def _end(self, run: _Running) -> Iterator[Played]:
         occurrence = run.occurrence
@@ -147,71 +223,112 @@ class _Simulation:
             self.canceled.discard(run.number)
             return
         self.running[occurrence.job].remove(occurrence)
+        self.lines.ended(self.jobs[occurrence.job])
         yield Played(occurrence, OccurrenceState.COMPLETED, NO_REASON, run.started_ms, run.ends_ms)
         if self.parts[occurrence.job].follows_its_end:
             self._plan_next(occurrence.job, run.ends_ms)
         yield from self._start_queued(run.ends_ms)
 
+    @property
+    def free_slots(self) -> int:
+        return self.slots - (len(self.ends) - len(self.canceled))
+
     def _start_queued(self, at: int) -> Iterator[Played]:
-        for waiting in list(self.queued.values()):
-            if len(self.ends) - len(self.canceled) >= self.slots:
-                return
-            first = waiting[0]
+        """First those whose job is free again, then those whose turn it is in their lines."""
+        for job_id in list(self.queued) if self.waiting else ():
+            first = self.waiting.get((job_id, self.queued[job_id][0]))
             # Admitted again only when the answer can differ: finding the blocker's name costs more than all the rest.
-            if not self.running[first.job] or self.jobs[first.job].overlap is OverlapPolicy.ALLOW:
-                yield from self._admit(first, at, from_queue=True)
+            if first is None or (self.running[job_id] and self.jobs[job_id].overlap is not OverlapPolicy.ALLOW):
+                continue
+            if self.free_slots <= 0:
+                return
+            yield from self._admit(first, at, from_queue=True)
+        for head in self.lines.heads() if self.lines.lines() else ():
+            if self.free_slots <= 0:
+                return
+            yield from self._admit(head, at, from_queue=True)
 
     def _admit(self, occurrence: Occurrence, at: int, *, from_queue: bool = False) -> Iterator[Played]:
-        job, queue = self.jobs[occurrence.job], self.queued.get(occurrence.job, ())
+        job, queue = self.jobs[occurrence.job], self.queued.get(occurrence.job, [])
         running = self.running[occurrence.job]
-        free = self.slots - (len(self.ends) - len(self.canceled))
         if self.parts[job.id].may_be_barred and (barred := _barred(job, occurrence, at)) is not None:
-            if from_queue:
-                self._unqueue(occurrence.job)
+            self._unqueue(occurrence)
             yield Played(occurrence, OccurrenceState.SKIPPED, barred)
             return
         if self.chains and not from_queue and (held := self.chains.verdict(occurrence, at)) is not None:
             if held.code is not ReasonCode.WAITS_FOR:
                 yield Played(occurrence, OccurrenceState.SKIPPED, held)
             return
-        replaced = [] if from_queue else [other for other in queue if gives_way(job, other, occurrence)]
-        waiting = 0 if from_queue else len(queue) - len(replaced)
-        answer = admit(job, occurrence, running, waiting, free, at, self.parts[job.id].window_ms)
+        replaced = [] if from_queue else self._replaced_by(job, occurrence)
+        waiting = bisect_left(queue, occurrence.nominal_ms) if from_queue else len(queue) - len(replaced)
+        answer = admit(job, occurrence, running, waiting, 1, at, self.parts[job.id].window_ms)
+        wait = None
+        if answer.verdict is Verdict.START:
+            wait = self.lines.wait(job, occurrence, self.free_slots)
+            answer = answer if wait is None else wait_in_line(job, occurrence, wait.reason, waiting)
         if replaced and answer.verdict is not Verdict.SKIP:
-            yield from self._give_way(replaced, occurrence)
-        if answer.verdict is Verdict.START or answer.verdict is Verdict.SKIP:
-            if from_queue:
-                self._unqueue(occurrence.job)
-            if answer.verdict is Verdict.SKIP:
-                yield Played(occurrence, OccurrenceState.SKIPPED, answer.reason)
-            else:
-                self._start(occurrence, at)
-        elif not from_queue:
-            self.queued.setdefault(occurrence.job, deque()).append(occurrence)
+            for other in replaced:
+                self._unqueue(other)
+                yield Played(other, OccurrenceState.SKIPPED, Reason(ReasonCode.GAVE_WAY, occurrence.id))
+        yield from self._carry_out(job, occurrence, answer, wait, at)
+
+    def _carry_out(
+        self, job: Job, occurrence: Occurrence, answer: Admission, wait: LineWait | None, at: int
+    ) -> Iterator[Played]:
+        if answer.verdict is Verdict.SKIP:
+            self._unqueue(occurrence)
+            yield Played(occurrence, OccurrenceState.SKIPPED, answer.reason)
+        elif answer.verdict is Verdict.START:
+            self._unqueue(occurrence)
+            self._start(job, occurrence, at)
+        else:
+            self._queue(occurrence, wait)
             if answer.verdict is Verdict.CANCEL_OTHERS:
-                yield from self._cancel(list(running), at)
+                yield from self._cancel(list(self.running[job.id]), at)
 
-    def _give_way(self, replaced: list[Occurrence], newer: Occurrence) -> Iterator[Played]:
-        kept = deque(other for other in self.queued.pop(newer.job) if other not in replaced)
-        if kept:
-            self.queued[newer.job] = kept
-        for other in replaced:
-            yield Played(other, OccurrenceState.SKIPPED, Reason(ReasonCode.GAVE_WAY, newer.id))
+    def _replaced_by(self, job: Job, newer: Occurrence) -> list[Occurrence]:
+        if job.overlap is not OverlapPolicy.CANCEL_RUNNING:
+            return []
+        queued = (self._queued(job.id, nominal_ms) for nominal_ms in self.queued.get(job.id, ()))
+        return [other for other in queued if gives_way(job, other, newer)]
 
-    def _unqueue(self, job_id: str) -> None:
-        queue = self.queued.pop(job_id)
-        queue.popleft()
-        if queue:
-            self.queued[job_id] = queue  # behind the queues of the others
+    def _queued(self, job_id: str, nominal_ms: int) -> Occurrence:
+        found = self.waiting.get((job_id, nominal_ms)) or self.lines.current(job_id, nominal_ms)
+        assert found is not None, "what is queued waits in a line, or for its own job"
+        return found
 
-    def _start(self, occurrence: Occurrence, at: int) -> None:
+    def _queue(self, occurrence: Occurrence, wait: LineWait | None) -> None:
+        queue = self.queued.setdefault(occurrence.job, [])
+        if occurrence.nominal_ms not in queue:
+            insort(queue, occurrence.nominal_ms)
+        if wait is None:
+            self.lines.leave(occurrence)
+            self.waiting[occurrence.job, occurrence.nominal_ms] = occurrence
+        else:
+            self.waiting.pop((occurrence.job, occurrence.nominal_ms), None)
+            self.lines.join(occurrence, wait)
+
+    def _unqueue(self, occurrence: Occurrence) -> None:
+        queue = self.queued.get(occurrence.job, [])
+        if occurrence.nominal_ms not in queue:
+            return
+        self.lines.leave(occurrence)
+        self.waiting.pop((occurrence.job, occurrence.nominal_ms), None)
+        queue.remove(occurrence.nominal_ms)
+        if not queue:
+            del self.queued[occurrence.job]
+
+    def _start(self, job: Job, occurrence: Occurrence, at: int) -> None:
         self.count += 1
         self.running[occurrence.job].append(occurrence)
+        if job.groups:
+            self.lines.started(job, occurrence)
         heappush(self.ends, _Running(at + self.duration_of(occurrence.job), self.count, occurrence, at))
 
     def _cancel(self, others: list[Occurrence], at: int) -> Iterator[Played]:
         for other in others:
             self.running[other.job].remove(other)
+            self.lines.ended(self.jobs[other.job])
             run = next(run for run in self.ends if run.occurrence is other)
             self.canceled.add(run.number)
             reason = Reason(ReasonCode.CANCELED_FOR_NEXT)
@@ -238,8 +355,8 @@ def _job_part(job: Job) -> _JobPart:
     return _JobPart(schedule_of(job), options_of(job).window, follows, may_be_barred)
 
 
-_HOURS_OF_WEEK = 168
-_THURSDAY = 3  # 1 January 1970; weeks here begin on Monday
+HOURS_OF_WEEK = 168
+THURSDAY = 3  # 1 January 1970; weeks here begin on Monday
 MOST_COLLISIONS = 10
 
 
@@ -272,14 +389,14 @@ class SimulationTally:
 
 
 def tally(played: Iterable[Played], names: Iterable[str], zone: Zone) -> SimulationTally:
-    found = SimulationTally({name: JobTally() for name in names}, [0] * _HOURS_OF_WEEK, Counter())
+    found = SimulationTally({name: JobTally() for name in names}, [0] * HOURS_OF_WEEK, Counter())
     edges: Counter[int] = Counter()
     for each in played:
         _count_run(found, each)
         if each.started_ms is not None and each.ended_ms is not None:
             second = each.started_ms // 1000
             wall = second + zone.offset_at(second)
-            found.hours[(wall // 3600 + _THURSDAY * 24) % _HOURS_OF_WEEK] += 1
+            found.hours[(wall // 3600 + THURSDAY * 24) % HOURS_OF_WEEK] += 1
             found.minutes[each.started_ms // 60_000] += 1
             edges[each.started_ms] += 1
             edges[each.ended_ms] -= 1

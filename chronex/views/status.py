@@ -13,6 +13,7 @@ from chronex.model.states import OccurrenceState
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading
 from chronex.text.durations import brief_duration
+from chronex.views.group_rows import GroupRow, groups_of
 from chronex.views.job_functions import lacking_functions, named
 from chronex.views.jobs import IsAlive, Row, Situation, Summary, rows_of, summary_of
 from chronex.views.nodes import NodeHealth, NodeRow, concern_words, nodes_of
@@ -54,6 +55,7 @@ class StoreStatus(NamedTuple):
     fallen: tuple[NodeRow, ...] = ()  # that were given up within the last day, whether or not they came back
     hooks: int = 0  # that are being called, or wait for another try
     with_calendars: tuple[Job, ...] = ()  # enabled jobs whose instants depend on calendars
+    groups: tuple[GroupRow, ...] = ()
     is_full: bool = False  # a scheduler found no free space and has claimed nothing since
 
     def attention(self) -> list[str]:
@@ -119,6 +121,7 @@ def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatu
         unserved=_unserved(rows, summary),
         unplaced=_unplaced(rows, summary),
         with_calendars=tuple(row.job for row in rows if row.job.calendars is not None and row.job.enabled),
+        groups=tuple(groups_of(reading, now_ms)),
         is_full=_is_full(reading),
     )
 

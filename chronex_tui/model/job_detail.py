@@ -270,10 +270,10 @@ def _past(detail: JobDetail, display: DisplaySettings, cells: int) -> Iterator[L
             (sparks(list(reversed([o.duration_ms for o in shown_ones])), display.glyphs.sparks), "day"),
             (f"  p50 {rounded_duration(middle)}  max {rounded_duration(max(times))}", "dim"),
         )
-    yield from _usual(detail, cells)
+    yield from usual_lines(detail, cells)
 
 
-def _usual(detail: JobDetail, cells: int) -> Iterator[Line]:
+def usual_lines(detail: JobDetail, cells: int) -> Iterator[Line]:
     """What runs usually take of time, processor and memory, and what the newest attempt took of the machine."""
     usual = detail.usual
     bands = [] if usual is None or usual.runs < LEAST_RUNS else [

@@ -77,7 +77,11 @@ def _lay(form: Path, tree: Path) -> None:
 def service() -> str:
     """The unit that `chronex service install --system` writes; without a job file in /etc it does not start."""
     place = Service(
-        ("/usr/bin/chronex",), Path("/etc/chronex/chronex.toml"), Path("/var/lib/chronex/store"), PATH, Path()
+        program=("/usr/bin/chronex",),
+        job_file=Path("/etc/chronex/chronex.toml"),
+        store="/var/lib/chronex/store",
+        path=PATH,
+        log=Path("/var/log/chronex.log"),
     )
     unit = systemd_unit(place, is_of_system=True)
     unit = unit.replace("\n[Service]\n", "ConditionPathExists=/etc/chronex/chronex.toml\n\n[Service]\n", 1)

@@ -17,6 +17,7 @@ from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
 from chronex.engine.update import apply_jobs
 from chronex.model.event import Event
+from chronex.model.groups import CatchUpPace
 from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy
@@ -39,6 +40,7 @@ class Awake(Hands):
         self.wall = MIDNIGHT + 30_000
         self.store, self.started = store, Counter[int]()
         self.engine = Engine(store, "node-a", slots=1000)
+        self.engine.pace = CatchUpPace(spacing_ms=0, share=1.0)  # this is about which instants run, not how soon
         recovery = RecoveryPolicy(strategy=strategy, max_count=2 if strategy is RecoveryStrategy.BOUNDED else None)
         tasks = (Task(name="main", run=("true",)),)
         job = Job(id="job", schedule=schedule, tasks=tasks, overlap=OverlapPolicy.ALLOW, recovery=recovery)

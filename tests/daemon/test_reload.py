@@ -133,6 +133,7 @@ def test_every_setting_takes_effect_or_is_named(machine: Machine) -> None:
     assert known == {
         *_NEED_A_RESTART,
         "timezone",
+        "catch_up",
         "max_concurrent_jobs",
         "grace_ms",
         "history",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine import engine
+from chronex.engine import decisions, turns
 from chronex.engine import plan as planning
 from chronex.engine.admit import START, Admission
 from chronex.engine.lifecycle import Lifecycle
@@ -34,13 +34,13 @@ from tests.engine.simulator.workload import NEW_YEAR, DrawnJob
 Break = Callable[[pytest.MonkeyPatch], None]
 
 
-def half_a_day(schedule: str = "*/7 * * * *", **policies: Any) -> FaultyMachine:
+def half_a_day(schedule: str = "*/7 * * * *", slots: int = 1, **policies: Any) -> FaultyMachine:
     """Half a day, with two hours of sleep in it."""
     policies.setdefault("overlap", OverlapPolicy.QUEUE)
     policies.setdefault("recovery", RecoveryPolicy(RecoveryStrategy.EXECUTE_LAST))
     job = Job(id="job", schedule=schedule, tasks=(Task(name="a", run=("true",)), Task(name="b")), **policies)
     fields = schedule.partition(" {")[0]
-    machine = FaultyMachine(Random(4), [DrawnJob(job, Cron(fields))], NEW_YEAR, slots=1, store_faults=())
+    machine = FaultyMachine(Random(4), [DrawnJob(job, Cron(fields))], NEW_YEAR, slots=slots, store_faults=())
     machine.run_until(NEW_YEAR + DAY // 4)
     machine.inject(PlannedMachineFault(0, MachineFault.SLEEP, DAY // 12, 0.0))
     machine.run_until(NEW_YEAR + DAY // 2)
@@ -54,7 +54,7 @@ def drop_an_occurrence(patch: pytest.MonkeyPatch) -> None:
         made = planning.plan_job(*arguments)
         return made._replace(planned=()) if next(calls) == 20 else made
 
-    patch.setattr(engine, "plan_job", plan)
+    patch.setattr(decisions, "plan_job", plan)
 
 
 def double_an_occurrence(patch: pytest.MonkeyPatch) -> None:
@@ -71,15 +71,16 @@ def double_an_occurrence(patch: pytest.MonkeyPatch) -> None:
         )
         return made._replace(planned=(*made.planned, twin))
 
-    patch.setattr(engine, "plan_job", plan)
+    patch.setattr(decisions, "plan_job", plan)
 
 
 def launch_twice(patch: pytest.MonkeyPatch) -> None:
     start = Lifecycle.start
 
-    def twice(self: Lifecycle, job: Job, occurrence: Occurrence) -> None:
-        start(self, job, occurrence)
+    def twice(self: Lifecycle, *arguments: Any) -> bool:
+        started = start(self, *arguments)
         self.orders.extend([order for order in self.orders if isinstance(order, Launch)][-1:])
+        return started
 
     patch.setattr(Lifecycle, "start", twice)
 
@@ -88,7 +89,7 @@ def admit_always(patch: pytest.MonkeyPatch) -> None:
     def admit(*arguments: Any) -> Admission:
         return START
 
-    patch.setattr(engine, "admit", admit)
+    patch.setattr(turns, "admit", admit)
 
 
 def forget_the_pool(patch: pytest.MonkeyPatch) -> None:
@@ -170,7 +171,7 @@ CASES: list[tuple[Break, set[str], dict[str, Any]]] = [
     (drop_an_occurrence, {"instants"}, {}),
     (double_an_occurrence, {"instants"}, {}),
     (launch_twice, {"doubled"}, {}),
-    (admit_always, {"overlap"}, {}),
+    (admit_always, {"overlap"}, {"slots": 5}),
     (forget_the_pool, {"pool"}, {"overlap": OverlapPolicy.ALLOW}),
     (lose_the_reason, {"outcomes"}, {}),
     (revive_what_has_ended, {"transitions"}, {}),
@@ -199,7 +200,7 @@ def test_a_delay_that_does_not_wait_for_the_end_is_found(monkeypatch: pytest.Mon
     job = Job(id="job", schedule="@every 5m", tasks=(Task(name="a", run=("true",)),), cadence=Cadence.FIXED_DELAY)
     drawn = [DrawnJob(job, AfterEnd(NEW_YEAR, 5 * MINUTE))]
     assert check(simulate(2, DAY, drawn, NEW_YEAR)) == []
-    monkeypatch.setattr(engine, "schedule_of", job_schedule._schedule_of)
+    monkeypatch.setattr(decisions, "schedule_of", job_schedule._schedule_of)
     assert {finding.rule for finding in check(simulate(2, DAY, drawn, NEW_YEAR))} == {"instants"}
 
 
@@ -213,5 +214,5 @@ def test_a_queue_that_falls_behind_under_cancel_running_is_found(monkeypatch: py
         return machine
 
     assert check(crowded()) == []
-    monkeypatch.setattr(engine, "gives_way", lambda *_: False)
+    monkeypatch.setattr(decisions, "gives_way", lambda *_: False)
     assert {finding.rule for finding in check(crowded())} == {"newest"}

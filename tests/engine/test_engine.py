@@ -7,7 +7,8 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine.engine import MOST_PLANNED, Engine
+from chronex.engine.decisions import MOST_PLANNED
+from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch
 from chronex.engine.plan import FEW_LISTED, MANY_DUE, MOST_CATCH_UP, MOST_COUNTED, MOST_LISTED, TOO_MANY
 from chronex.engine.unknown_ends import answered

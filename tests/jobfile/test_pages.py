@@ -9,6 +9,7 @@ import pytest
 
 from chronex.jobfile import read_job_file, read_triggers
 from chronex.jobfile.calendar_tables import CALENDAR
+from chronex.jobfile.group_tables import CATCH_UP, CHECK, GROUP
 from chronex.jobfile.inherited_tables import DST, NOTIFY, RECOVERY, RETRY
 from chronex.jobfile.job_tables import DEFAULTS, JOB, TASK
 from chronex.jobfile.keymap import KEYS
@@ -24,9 +25,11 @@ PAGE = (ROOT / "docs" / "job-file.md").read_text()
 EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
 SECTIONS = {
     "[scheduler]": set(SCHEDULER),
+    "catch_up": set(CATCH_UP),
     "history": set(HISTORY),
     "logs": set(LOGS),
     "[calendars.NAME]": set(CALENDAR),
+    "[groups.NAME]": set(GROUP),
     "[defaults]": set(DEFAULTS),
     "limits": set(LIMITS),
     "retry": set(RETRY),
@@ -36,6 +39,7 @@ SECTIONS = {
     "dst": set(DST),
     "[jobs.NAME]": set(JOB) - set(DEFAULTS),
     "[[jobs.NAME.tasks]]": set(TASK),
+    "check": set(CHECK),
     "[[verify.property]]": set(PROPERTY),
     "[lint]": set(LINT),
     "[tui.keys]": set(KEYS),

@@ -66,7 +66,7 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
     "timeout of a job": (JOB + '«timeout» = "5m"\n', [("J010", "unknown key 'timeout'", "did you mean task_timeout?")]),
     "nothing like it": (
         "[scheduler]\n«xyzzy» = 1\n",
-        [("J010", "unknown key 'xyzzy'", "the keys here are blackout, grace_period, history, labels, logs, max_concurrent_jobs")],
+        [("J010", "unknown key 'xyzzy'", "the keys here are blackout, catch_up, grace_period, history, labels, logs, max_concurrent_jobs")],
     ),
     "a quoted key": (
         JOB + '«"ti\\u0007me"» = 1\n',
@@ -349,7 +349,7 @@ def test_a_bad_default_is_told_once_however_many_jobs_inherit_it() -> None:
 # What newcomers try first, and a word of the sentence that helps them.
 GUESSES = {
     "uid": "user takes a name", "depends_on": "tasks of one job", "needs": "tasks of one job", "image": "docker",
-    "memory": "limits", "niceness": "nice", "priority": "nice = 10", "matrix": "one run for each value", "mutex": "flock", "holidays": "[calendars.NAME]",
+    "memory": "limits", "niceness": "nice", "ionice": "nice = 10", "matrix": "one run for each value", "mutex": "[groups.NAME]", "holidays": "[calendars.NAME]",
     "mailto": "notify =", "dotenv": "env_file", "logfile": "chronex logs", "include": "apply each", "Reboot": "@start",
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.update import apply_jobs
 from chronex.model.event import Event
+from chronex.model.groups import CatchUpPace
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Occurrence, ProcessIdentity, Run
 from chronex.model.policies import RetryPolicy
@@ -23,6 +24,8 @@ START = 1_798_761_600_000  # 2027-01-01T00:00:00Z, where a SimulatedMachine star
 FIRST = START + MINUTE
 ANN = Actor("ann", "cli", "desk")
 BOB = Actor("bob", "tui", "lap")
+# Missed runs start together, where how they are spaced is not the subject.
+AT_ONCE = CatchUpPace(spacing_ms=0, share=1.0)
 ONE, TWO, THREE = (Task(name=name, run=("true",)) for name in ("one", "two", "three"))
 T = TypeVar("T")
 
@@ -53,6 +56,7 @@ class SteppedEngine:
 
     def boot(self, name: str, places: int = 10) -> None:
         self.engine = Engine(self.store, name, places, Random(1))
+        self.engine.pace = AT_ONCE
         node = Node(id=name, process=ProcessIdentity(int(name[-1]), "boot", 1))
         self.store.update(lambda tx: Records(tx, self.start).put(node))
 

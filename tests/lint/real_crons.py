@@ -181,10 +181,17 @@ def comparable(line: str, key: str) -> bool:
 
 
 def record(count: int, programs: dict[str, Judge], seed: int = 1) -> Iterator[tuple[str, dict[str, bool | None]]]:
+    """Each line with what each program says of it; None also for what is not compared.
+
+    BusyBox dies of some of those, and each death costs a search for the line in its batch: they are not asked.
+    """
     lines = schedules(count, seed)
-    answers = {key: judge(lines) for key, judge in programs.items()}
-    for number, line in enumerate(lines):
-        yield line, {key: answers[key][number] for key in answers}
+    answers: dict[str, dict[str, bool | None]] = {}
+    for key, judge in programs.items():
+        asked = [line for line in lines if comparable(line, key)]
+        answers[key] = dict(zip(asked, judge(asked), strict=True))
+    for line in lines:
+        yield line, {key: answers[key].get(line) for key in answers}
 
 
 if __name__ == "__main__":

@@ -37,6 +37,12 @@ def offered(path: str, marked: str) -> dict[str, str]:
         ("chronex.toml", "[calendars.x]\n¦", {"holidays", "dates", "ics", "weekdays"}, {"schedule"}),
         ("chronex.toml", '[calendars.x]\ndates = []\n[jobs.a]\nexcept = ["¦', {"x"}, {"schedule", "MON"}),
         ("chronex.toml", '[calendars.x]\n[calendars.y]\n[scheduler]\nblackout = ["x", "¦"]', {"x", "y"}, {"MON"}),
+        ("chronex.toml", "[groups.x]\n¦", {"limit", "rate"}, {"schedule"}),
+        ("chronex.toml", '[groups.x]\n[groups.y]\n[jobs.a]\ngroups = ["x", "¦', {"x", "y"}, {"schedule", "MON"}),
+        ("chronex.toml", '[jobs.a]\nwait_for = ["¦', {"mains", "network", "tcp:", "path:", "command:"}, {"schedule"}),
+        ("chronex.toml", "[jobs.a]\ncheck = { ¦", {"file", "min_size", "newer"}, {"schedule"}),
+        ("chronex.toml", "[scheduler]\ncatch_up = { ¦", {"spacing", "share"}, {"schedule"}),
+        ("chronex.toml", "[jobs.a]\n¦", {"groups", "priority", "wait_for", "wait_at_most", "check"}, {"limit"}),
         ("chronex.toml", '[jobs.a]\nschedule = ["@daily", "0 9 * * M¦"]', {"MON-FRI", "SUN"}, {"JAN", "@daily"}),
         ("chronex.toml", "[[jobs.a.tasks]]\nna¦", {"needs", "when", "matrix", "at_most"}, {"after"}),
         (

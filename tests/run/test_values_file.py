@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from chronex.model.process_settings import ProcessSettings
 from chronex.model.states import AttemptState
 from chronex.run import AttemptRequest, Hooks, LogDirectory, RunContext, run_attempt
 from chronex.run.callables import run_callable
@@ -144,3 +147,16 @@ def test_a_function_finds_what_came_before_it_and_hands_over_its_own(tmp_path: P
         context = RunContext(logs, Inheritance({}))
         result = asyncio.run(run_callable(asked, awaited if is_async else plain, Hooks(), context))
     assert (result.error, result.values) == ("", {"rows": "24"})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: values of commands of other users are not tried")
+def test_a_command_of_another_user_has_a_file_of_its_own(tmp_path: Path) -> None:
+    """That user cannot enter the directory of logs; the file is gone afterwards, also where nothing came of it."""
+    before = set(Path(tempfile.gettempdir()).glob("chronex-values-*"))
+    nobody = ProcessSettings(user="nobody")
+    command = 'id -un; echo "who=$(id -un)" >> "$CHRONEX_OUTPUT"'
+    result = ran(tmp_path, command, settings=nobody, directory="/")
+    assert (result.error, result.values) == ("", {"who": "nobody"})
+    refused = ran(tmp_path, "true", settings=nobody, directory=str(tmp_path / "missing"))
+    assert refused.state is AttemptState.FAILED
+    assert set(Path(tempfile.gettempdir()).glob("chronex-values-*")) <= before

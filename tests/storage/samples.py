@@ -26,6 +26,7 @@ from chronex.model import (
     Task,
     TaskState,
 )
+from chronex.model.groups import Group, StartRate
 from chronex.model.job import NO_PROGRESS, JobProgress
 from chronex.model.records import LogPiece, LogWish, Sequence
 from chronex.storage import codec, keys
@@ -57,6 +58,10 @@ KEYED: list[Record] = [
     Notice(job="backup", kind="failing", at_ms=AT, nominal_ms=AT),
 ]
 SAMPLES: list[tuple[bytes, Record]] = [
+    (
+        keys.group_key("database"),
+        Group(name="database", limit=2, rate=StartRate(30, 60_000), starts=(5, 9), version=3),
+    ),
     (key_of(JOB), replace(JOB, progress=NO_PROGRESS)),  # a job is two rows
     (key_of(JOB.progress), JOB.progress),
     *((key_of(record), record) for record in KEYED[1:]),

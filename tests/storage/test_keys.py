@@ -46,11 +46,18 @@ def test_an_index_key_names_its_record(index: bytes) -> None:
     assert keys.record_of(made) == record
 
 
+def test_an_entry_of_a_line_or_of_a_holder_names_its_record() -> None:
+    record = keys.occurrence_key("j", 5)
+    assert keys.record_of(keys.within_line("database") + keys.instant(-9) + record) == record
+    assert keys.record_of(keys.within_holding("*catch-up") + record) == record
+    assert keys.line_of(keys.within_line("*pool") + keys.instant(1) + record) == "*pool"
+
+
 def test_tags_are_distinct() -> None:
     tags = [
         value for name, value in vars(keys).items() if name.isupper() and type(value) is bytes and len(value) == 1
     ]
-    assert len(tags) == len(set(tags)) == 25
+    assert len(tags) == len(set(tags)) == 29
 
 
 def test_bad_names_are_refused() -> None:

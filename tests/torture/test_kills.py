@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 
@@ -136,3 +137,38 @@ def test_killed_while_it_stops(machine: Machine, point: str) -> None:
 
 def test_the_quick_table_has_every_point() -> None:
     assert sorted(point.split(":")[0] for points in QUICK.values() for point in points) == sorted(ON_THE_WAY)
+
+
+# The command of whoever holds the one place makes a directory for as long as it runs; one more at once cannot.
+ONE_AT_ONCE = "mkdir held || echo >> exceeded; sleep 0.2; rmdir held"
+GROUPED = "".join(
+    f'[jobs.{name}]\n{EVERY_SECOND}overlap = "queue_one"\ngroups = ["one"]\npriority = {priority}\n'
+    f'run = "{NOTE_START}; {ONE_AT_ONCE}"\n'
+    for name, priority in (("a", 0), ("b", 1), ("c", -1))
+)
+POINTS_OF_GROUPS = ("tick decided:2", "update committed:9", "end told:2", "end recorded:2")
+
+
+def limits_after(machine: Machine, points: tuple[str, ...]) -> None:
+    killed = KilledDaemon(machine)
+    killed.describe(f"[groups.one]\nlimit = 1\n{GROUPED}")
+    for point in points:
+        assert killed.killed(point), f"the daemon never came to {point}"
+        assert not (machine.directory / "exceeded").exists(), point
+    killed.run_to_end()
+    killed.check()
+    assert not (machine.directory / "exceeded").exists()
+    assert json.loads(machine.chronex("groups", "--format", "json").stdout)[0]["held"] == 0
+
+
+def test_the_limit_of_a_group_holds_over_daemons_that_are_killed(machine: Machine) -> None:
+    limits_after(machine, POINTS_OF_GROUPS[:2])
+
+
+@pytest.mark.torture
+def test_the_limit_of_a_group_holds_at_every_point(tmp_path: Path) -> None:
+    def at(point: str, machine: Machine) -> None:
+        limits_after(machine, (f"{point}:1", f"{point}:3"))
+
+    points = [*POINTS_OF_GROUPS, *ON_THE_WAY]
+    run_in_parallel(tmp_path, ((point.replace(" ", "-"), partial(at, point.partition(":")[0])) for point in points))

@@ -352,4 +352,10 @@ async def test_a_browser_shows_the_dashboard(example_store: Path, tmp_path: Path
         await until_async(lambda: (journal_head(example_store) > before) == is_allowed, "the trigger on record")
         assert not [one for one in page.errors if "WebGL" not in one], page.errors
         await page.call("Page.navigate", url=server.url.replace(TOKEN, "guessed"))
-        assert "Nothing here" in await page.value("document.body.innerText")
+
+        async def is_refused() -> str:
+            text = str(await page.value("document.body?.innerText ?? ''"))
+            return text if "Nothing here" in text else ""
+
+        told: str = await until_async(is_refused, "the page without the token")
+        assert "chronex tui --serve" in told

@@ -147,7 +147,7 @@ def test_a_job_is_never_moved_past_its_own_next_start() -> None:
 def test_a_minute_that_cannot_be_moved_is_reported() -> None:
     busiest_minute = spread_minute([job("a", "0 0 0 * * *"), job("b", "0 0 0 * * *")], MIDNIGHT)
     assert busiest_minute.starts_after == busiest_minute.starts == 2
-    assert "give them a spread instead" in plain(busiest_minute_lines(busiest_minute, DISPLAY))
+    assert "use spread" in plain(busiest_minute_lines(busiest_minute, DISPLAY))
 
 
 def test_a_week_in_which_no_two_start_together() -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from chronex.engine.usual import Usual, UsualBand
 from chronex.model.job import Task
-from chronex.model.occurrence import Occurrence, Run, Usage
+from chronex.model.occurrence import Attempt, Occurrence, Run, Usage
 from chronex.model.reasons import Reason, ReasonCode, of_task, short_text
 from chronex.model.states import OccurrenceState, RunState
 from chronex.text.durations import countdown, elapsed, largest_unit, rounded_duration
+from chronex.views.jobs import Row, Situation
 from chronex_tui.model.attempt_output import no_output
-from chronex_tui.model.display import UNICODE, DisplaySettings, stamp, usage_words
-from chronex_tui.model.job_detail import firing_lines, ordered_runs, tries_lines
+from chronex_tui.model.display import UNICODE, DisplaySettings, band_words, memory_words, stamp, usage_words
+from chronex_tui.model.job_detail import firing_lines, ordered_runs, tries_lines, usual_lines
 from chronex_tui.model.layout import plain
-from chronex_tui.model.snapshot import Firing
-from tests.tui.examples import DAY, EXIT_1, HOME, HOUR, MINUTE, NOW, job
+from chronex_tui.model.snapshot import Firing, JobDetail
+from tests.tui.examples import DAY, EXIT_1, HOME, HOUR, JOBS, MINUTE, NOW, job
 
 
 @pytest.mark.parametrize(
@@ -77,3 +79,54 @@ def test_a_run_without_output_tells_its_own_story(state: OccurrenceState, story:
     occurrence = Occurrence(job="a", nominal_ms=NOW, due_ms=NOW, state=state, reason=EXIT_1)
     assert no_output(Firing(occurrence, (), ())) == story
     assert no_output(None) == "this job has not run yet, so there is no output"
+
+
+@pytest.mark.parametrize(
+    ("band", "words"),
+    [
+        (None, ""),
+        (UsualBand(1200, 9000), "cpu 1.2s to 9.0s"),
+        (UsualBand(1200, 1200), "cpu 1.2s"),
+    ],
+)
+def test_a_usual_band_is_what_half_and_nearly_all_runs_take(band: UsualBand | None, words: str) -> None:
+    assert band_words("cpu ", band, rounded_duration) == words
+
+
+def test_memory_is_told_as_precisely_as_it_matters() -> None:
+    assert [memory_words(kib) for kib in (512, 3174, 46_080, 4_194_304)] == [
+        "0.5 MiB",
+        "3.1 MiB",
+        "45 MiB",
+        "4,096 MiB",
+    ]
+
+
+def test_times_of_one_column_are_all_exact_or_none() -> None:
+    full_minute = NOW // 60_000 * 60_000
+    assert stamp(full_minute, NOW, HOME) == "14:56"
+    assert stamp(full_minute, NOW, HOME, is_exact=True) == "14:56:00"
+    assert stamp(full_minute + DAY, NOW, HOME, is_exact=True) == "Mon 14:56"
+
+
+USAGE = Usage(cpu_ms=5000, peak_kib=20_480)
+
+
+@pytest.mark.parametrize(
+    ("usual", "told"),
+    [
+        (None, "used   cpu 5.0s, 20 MiB by the newest attempt"),
+        (Usual(3, UsualBand(1000, 2000)), "used   cpu 5.0s, 20 MiB by the newest attempt"),
+        (Usual(20, UsualBand(1000, 2000), UsualBand(900, 6000), UsualBand(10_240, 10_240)),
+         "usual  1.0s to 2.0s, cpu 0.9s to 6.0s, 10 MiB\nused   cpu 5.0s, 20 MiB by the newest attempt; more memory than usual"),
+        (Usual(20, None, UsualBand(900, 4000), UsualBand(10_240, 10_240)),
+         "usual  cpu 0.9s to 4.0s, 10 MiB\nused   cpu 5.0s, 20 MiB by the newest attempt; more processor and memory than usual"),
+    ],
+    ids=["unknown", "too few runs", "more memory", "more of both"],
+)  # fmt: skip
+def test_what_a_run_took_stands_beside_what_is_usual(usual: Usual | None, told: str) -> None:
+    attempt = Attempt(job="a", nominal_ms=NOW, task="main", number=1, started_ms=NOW, usage=USAGE)
+    firing = Firing(Occurrence(job="a", nominal_ms=NOW, due_ms=NOW), (), (attempt,))
+    row = Row(JOBS[0], Situation.OK, False, False, None, None, None, None, 0)
+    detail = JobDetail(row, (), (), firing, None, None, usual=usual)
+    assert plain(usual_lines(detail, 120)) == told

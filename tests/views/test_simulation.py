@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.update import apply_jobs
+from chronex.engine.update.sources import JobSource
+from chronex.model.groups import GroupSettings, StartRate
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Attempt
 from chronex.model.policies import Cadence, DstSetting, OverlapPolicy, SpreadPolicy
@@ -28,6 +30,11 @@ def job(name: str, schedule: str, **more: object) -> Job:
     return Job(id=name, schedule=schedule, timezone="Europe/Berlin", tasks=(Task(name="t", run=("true",)),), **more)  # type: ignore[arg-type]
 
 
+GROUPS = (
+    GroupSettings("g", limit=2),
+    GroupSettings("h", limit=1),
+    GroupSettings("slow", rate=StartRate(2, 25 * 60_000)),
+)
 CASES: dict[str, tuple[list[Job], dict[str, int], int]] = {
     "plain": ([job("a", "*/10 * * * *"), job("b", "30 2 * * *")], {"a": 1000, "b": 5000}, 50),
     "skip": ([job("a", "*/5 * * * *")], {"a": 7 * 60_000}, 50),
@@ -45,8 +52,34 @@ CASES: dict[str, tuple[list[Job], dict[str, int], int]] = {
     "max": ([job("a", "*/10 * * * * {max:7}"), job("b", "@every 7m {max:3}")], {"a": 1000, "b": 1000}, 50),
     "from and until": ([job("a", "*/10 * * * * {from:2027-03-27T08:00, until:2027-03-27T10:00}")], {"a": 1000}, 50),
     "fixed delay": ([job("a", "@every 10m", cadence=Cadence.FIXED_DELAY)], {"a": 5 * 60_000}, 50),
+    "fixed delay beside another": (
+        [job("a", "*/20 * * * *"), job("b", "@every 10m", cadence=Cadence.FIXED_DELAY)],
+        {"a": 1000, "b": 5 * 60_000},
+        50,
+    ),
     "spread": ([job("a", "0 * * * *", spread=SpreadPolicy(duration_ms=HOUR, mode="around"))], {"a": 60_000}, 50),
     "dst": ([job("a", "30 2 * * *", dst=DstSetting(gap="skip")), job("b", "*/30 * * * *")], {"a": 1, "b": 1}, 50),
+    "groups": (
+        [job(c, "*/10 * * * *", groups={"g": 1}, overlap=OverlapPolicy.QUEUE) for c in "abc"],
+        dict.fromkeys("abc", 3 * 60_000 + 7),
+        50,
+    ),
+    "weights and priorities": (
+        [job("a", "*/10 * * * *", groups={"g": 2}, priority=-20), job("b", "*/7 * * * *", groups={"g": 1}, priority=9),
+         job("c", "*/9 * * * *", groups={"h": 1, "g": 1}), job("d", "*/6 * * * *", groups={"h": 1})],
+        {"a": 4 * 60_000, "b": 5 * 60_000, "c": 3 * 60_000, "d": 2 * 60_000},
+        2,
+    ),
+    "rates": (
+        [job(c, "*/10 * * * *", groups={"slow": 1, "h": 1}, overlap=OverlapPolicy.ALLOW) for c in "abc"],
+        {"a": 4 * 60_000, "b": 50_000, "c": 13 * 60_000},
+        3,
+    ),
+    "priorities in the pool": (
+        [job("a", "*/5 * * * *"), job("b", "*/4 * * * *", priority=30), job("c", "*/3 * * * *", priority=-9)],
+        {"a": 3 * 60_000, "b": 2 * 60_000, "c": 60_000},
+        1,
+    ),
     "disabled": ([job("a", "* * * * *", enabled=False)], {}, 50),
 }  # fmt: skip
 
@@ -57,7 +90,7 @@ def test_a_rehearsal_ends_as_the_engine_does(name: str) -> None:
     end = BEGIN + 30 * HOUR
     played = [
         (p.occurrence.job, p.occurrence.nominal_ms, str(p.state), str(p.reason), p.started_ms, p.ended_ms)
-        for p in simulate_runs(jobs, BEGIN, end, durations.__getitem__, slots, Random(7))
+        for p in simulate_runs(jobs, BEGIN, end, durations.__getitem__, slots, Random(7), GROUPS)
     ]
     real = by_engine(jobs, durations, slots, end)
     started_by_then = {(job, nominal) for job, nominal, *_ in real}
@@ -70,7 +103,7 @@ def by_engine(jobs: list[Job], durations: dict[str, int], slots: int, end: int) 
     """The real engine on a memory store; each attempt ends well after its time, or at once when canceled."""
     store = MemoryStore()
     engine = Engine(store, "node", slots, Random(7))
-    apply_jobs(store, jobs, BEGIN)
+    apply_jobs(store, jobs, BEGIN, owns=JobSource("", groups=GROUPS))
     now, ends, count = BEGIN, list[tuple[int, int, Attempt]](), 0
     canceled: set[str] = set()
 

@@ -109,7 +109,7 @@ def run_apply(options: ApplyOptions) -> int:
     refuse_what_needs_root(found)
     print_warnings(found)
     policy = Policy(options.policy or found.settings.update_policy)
-    way = UpdateOptions(policy, window_ms, file_source(Path(found.path)))
+    way = UpdateOptions(policy, window_ms, file_source(Path(found.path))._replace(groups=found.groups))
     options = options._replace(policy=policy.value)
     place = store_place(options.store)
     if options.dry_run and isinstance(place, Path) and not place.exists():

@@ -180,7 +180,9 @@ def _show(store: Store, edited: EditedFile, found: JobFile) -> int:
     from chronex.storage.records import Reading
     from chronex.views.apply_preview import preview
 
-    way = UpdateOptions(Policy(found.settings.update_policy), owns=file_source(edited.source))
+    way = UpdateOptions(
+        Policy(found.settings.update_policy), owns=file_source(edited.source)._replace(groups=found.groups)
+    )
     wanted = {job.id: job for job in found.jobs}
     seen = store.view(lambda tx: preview(Reading(tx), found.jobs, store.now(), way))
     lines = preview_lines(
@@ -210,7 +212,7 @@ def _apply(session: StoreSession, edited: EditedFile, new: bytes, found: JobFile
             session.store.now(),
             actor=str(session.actor),
             policy=Policy(found.settings.update_policy),
-            owns=file_source(edited.source),
+            owns=file_source(edited.source)._replace(groups=found.groups),
         )
     changed = sum(1 for change in changes if change.change.value != "preserved")
     out(f"applied: {changed} changed, {len(changes) - changed} unchanged")

@@ -126,6 +126,7 @@ def last_text(last: Outcome | None, now_ms: int, zone: Zone) -> str:
 
 def row_json(row: Row) -> dict[str, Any]:
     from chronex.cli.record_output import outcome_json, situation_json
+    from chronex.views.coming_runs import may_wait_for
 
     job, counters = row.job, row.job.progress.counters
     return {
@@ -138,6 +139,7 @@ def row_json(row: Row) -> dict[str, Any]:
         **timed("next", None if row.next is None else row.next.due_ms),
         **timed("next_nominal", None if row.next is None else row.next.nominal_ms),
         "queued": row.queued,
+        "may_wait_for": list(may_wait_for(job)),
         "last": None if row.last is None else outcome_json(row.last),
         "fired": counters.fired,
         "completed": counters.completed,

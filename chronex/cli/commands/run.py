@@ -78,9 +78,11 @@ def run_daemon(
         if found is None:
             fields = {"looked_for": str(path), "so": "the jobs that the store has are run"}
             log_event(logging.getLogger(__name__), "no job file", fields)
+        groups = found.groups if found is not None else None
         return run_headless(
-            store_place(store), jobs, settings, once=once, seconds=seconds, file=file, foreground=foreground
-        )
+            store_place(store), jobs, settings, once=once, seconds=seconds, file=file, foreground=foreground,
+            groups=groups,
+        )  # fmt: skip
 
 
 def _seconds(duration: str | None) -> float | None:

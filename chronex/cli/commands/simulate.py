@@ -83,6 +83,7 @@ def run_simulate(options: SimulateOptions) -> int:
 
     from chronex.cli.job_file import load_or_report
     from chronex.clock import wall_ms
+    from chronex.views.folded_simulation import fold
     from chronex.views.simulation import as_data, simulate_runs, tally
 
     found = load_or_report(options.file)
@@ -95,11 +96,18 @@ def run_simulate(options: SimulateOptions) -> int:
         raise UsageError("--to must be later than --from, by ten years at most")
     given, default = _given(options.durations, {job.id for job in found.jobs})
     takes = {**_measured(store_path(options.store), found.jobs), **given}
-    played = simulate_runs(
-        found.jobs, begin, end, lambda job: takes.get(job, default), found.settings.max_concurrent_jobs, Random(0)  # noqa: S311
-    )  # fmt: skip
-    span = SimulatedSpan(played, end, is_chosen=options.until is not None)
-    counted = tally(span, (job.id for job in found.jobs), zone)
+    slots, chance, groups = found.settings.max_concurrent_jobs, Random(0), found.groups  # noqa: S311
+    most = None if options.until is not None else MOST_RUNS - 1  # more would be cut, in the order in which they end
+
+    def duration_of(job: str) -> int:
+        return takes.get(job, default)
+
+    span = SimulatedSpan((), end, is_chosen=options.until is not None)
+    counted = fold(found.jobs, (begin, end), duration_of, slots, chance, groups, zone, most)
+    if counted is None:
+        played = simulate_runs(found.jobs, begin, end, duration_of, slots, chance, groups)
+        span = SimulatedSpan(played, end, is_chosen=options.until is not None)
+        counted = tally(span, (job.id for job in found.jobs), zone)
     ways = _critical_paths(store_path(options.store), found.jobs, takes, default)
     if options.form == "json":
         frame = {**timed("from", begin), **timed("to", span.end_ms), "timezone": zone.name, "durations_ms": takes}

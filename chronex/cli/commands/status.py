@@ -91,6 +91,7 @@ def _stale(found: StoreStatus, now_ms: int) -> list[StaleCalendar]:
 def status_json(
     found: StoreStatus, store: OpenedStore, now_ms: int, stale: Sequence[StaleCalendar] = ()
 ) -> dict[str, Any]:
+    from chronex.cli.group_output import group_json
     from chronex.cli.record_output import node_json
     from chronex.model.reasons import text_of
 
@@ -110,6 +111,7 @@ def status_json(
             *({"job": one.job, **timed("since", one.started_ms)} for one in found.running_removed),
         ],
         "queued": found.summary.queued,
+        "groups": [group_json(row) for row in found.groups],
         "next": [_brief(row) | timed("due", row.next.due_ms if row.next else None) for row in found.upcoming],
         "failing": [_brief(row) | {"failures": row.job.progress.counters.failures_in_a_row, "reason": _reason(row)}
                     for row in found.failing],
@@ -227,6 +229,7 @@ def _lines(found: StoreStatus, store: OpenedStore, now_ms: int, zone: Zone) -> I
     for one in found.running_removed[:MOST_LISTED]:
         since = brief_duration(max(0, now_ms - (one.started_ms or now_ms)))
         yield f"  running  {one.job} for {since}, whose job is removed"
+    yield from _group_lines(found)
     for row in found.retrying[:MOST_LISTED]:
         if (retry := row.retry) is not None:
             when = upcoming(retry.at_ms, now_ms, zone)
@@ -248,6 +251,18 @@ def _lines(found: StoreStatus, store: OpenedStore, now_ms: int, zone: Zone) -> I
         yield f"outage     {_outage_text(found.card, now_ms, zone)}"
     yield f"times      in {zone.name}"
     yield from _space_lines(store)
+
+
+def _group_lines(found: StoreStatus) -> Iterator[str]:
+    """Those for which somebody waits; `chronex groups` lists them all."""
+    from chronex.model.reasons import text_of
+    from chronex.views.status import MOST_LISTED
+
+    for row in [row for row in found.groups if row.waiting][:MOST_LISTED]:
+        first = row.first[0]
+        words = terminal_safe(f"{first.job}: {text_of(first.reason)}")
+        more = f", and {row.waiting - 1} more wait" if row.waiting > 1 else ""
+        yield f"  waiting  {words}{more}"
 
 
 def _space_lines(store: OpenedStore) -> Iterator[str]:

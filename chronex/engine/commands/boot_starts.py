@@ -12,24 +12,14 @@ from msgspec.structs import replace
 
 from chronex.engine.commands.actor import Actor, record_command
 from chronex.engine.commands.trigger import enter, manual_occurrence
-from chronex.expr.meaning import AtStart
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence, ProcessIdentity
 from chronex.model.placement import fits_node
 from chronex.model.records import Node
 from chronex.storage.records import Reading, Records
-from chronex.timing import read
-from chronex.timing.job_schedule import options_of
+from chronex.timing.job_schedule import options_of, runs_at_start
 
 _ALL_JOBS = 1_000_000
-_WORD = "@start"
-
-
-def runs_at_start(job: Job) -> bool:
-    if _WORD not in job.schedule.lower() or job.dialect != "chronex":
-        return False
-    meanings = (read(text).meaning for text in job.schedules)
-    return any(meaning is not None and isinstance(meaning.body, AtStart) for meaning in meanings)
 
 
 def is_first_of_boot(reading: Reading, host_id: str, process: ProcessIdentity) -> bool:

@@ -24,6 +24,7 @@ from chronex.engine.update.diff import (
     plan_changes,
     prune_versions,
 )
+from chronex.engine.update.group_changes import leave_changed_groups, write_groups
 from chronex.engine.update.sources import JobSource
 from chronex.errors import NotPossibleError, PruneError, StaleUpdateError, UnknownJobError
 from chronex.model.event import Event
@@ -69,7 +70,10 @@ def apply_jobs(
             raise PruneError(owns.name, losses.removed, losses.had)
         if basis is not None and any(change.kind is not Change.UNCHANGED for change in changes):
             refuse_if_stale(tx, basis)
-        return write_changes(records, changes, actor)
+        changed = write_changes(records, changes, actor)
+        if isinstance(owns, JobSource) and owns.groups is not None:
+            write_groups(records, owns.groups, owns.name, actor)
+        return changed
 
     return store.update(write)
 
@@ -112,6 +116,7 @@ def _write(records: Records, change: JobChange, actor: str, data: dict[str, int]
     if change.job is not None:
         records.put(replace(change.job, updated_by=actor))
     _write_occurrences(records, change, events)
+    leave_changed_groups(records, change.old, change.job)
     if change.job is None:
         records.delete_job(change.job_id)
     append(records.tx, *events)

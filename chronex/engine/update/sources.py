@@ -12,6 +12,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from chronex.errors import JobSourceError
+from chronex.model.groups import GroupSettings
 from chronex.model.job import Job
 
 PROGRAM, DECLARATIVE = "program ", "declarative "
@@ -32,6 +33,8 @@ class JobSource(NamedTuple):
     name: str
     is_gone: IsGone = none_is_gone
     may_prune: bool = True
+    # The groups that it says; None leaves groups as they are.
+    groups: tuple[GroupSettings, ...] | None = None
 
 
 def is_unknown(source: str) -> bool:

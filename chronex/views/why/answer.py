@@ -35,6 +35,8 @@ class Cause(StrEnum):
     QUEUE_FULL = "queue_full"
     GAVE_WAY = "gave_way"
     POOL_FULL = "pool_full"
+    OVERLAP_ON_TIME = "overlap_on_time"
+    NOT_MET = "not_met"
     NO_NODE = "no_node"
     DOWN = "down"
     FOLDED = "folded"
@@ -76,6 +78,8 @@ _CAUSES = {
     ReasonCode.QUEUE_FULL: Cause.QUEUE_FULL,
     ReasonCode.GAVE_WAY: Cause.GAVE_WAY,
     ReasonCode.POOL_FULL: Cause.POOL_FULL,
+    ReasonCode.OVERLAP_ON_TIME: Cause.OVERLAP_ON_TIME,
+    ReasonCode.NOT_MET: Cause.NOT_MET,
     ReasonCode.NO_NODE: Cause.NO_NODE,
     ReasonCode.WAITS_FOR: Cause.WAITS_FOR,
     ReasonCode.PARENT_FAILED: Cause.PARENT,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import ReasonCode, text_of
@@ -11,6 +13,7 @@ from chronex.model.states import OccurrenceState, is_final
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
+from chronex.views.group_rows import waits_for
 from chronex.views.job_functions import lacking_functions, named, unstopped
 from chronex.views.nodes import owner_facts
 from chronex.views.why.across_nodes import handover_links
@@ -65,6 +68,8 @@ def cause_of_record(occurrence: Occurrence) -> Cause:
 
 
 def recorded(reading: Reading, history: VersionHistory, occurrence: Occurrence, now_ms: int) -> WhyAnswer:
+    if occurrence.state is _S.QUEUED:  # what is in its way now, not when it came
+        occurrence = replace(occurrence, reason=waits_for(reading, occurrence, now_ms))
     version = next((job for job in history.versions if job.version == occurrence.version), history.last)
     zone = zone_of(version)
     cause = cause_of_record(occurrence)
@@ -211,7 +216,8 @@ def _summary(occurrence: Occurrence, cause: Cause, zone: Zone, now_ms: int) -> s
         case _S.QUEUED if occurrence.waits_for:
             return f"it {reason}"
         case _S.QUEUED:
-            return f"it waits in its job's queue: {reason}"
+            where = "for its turn" if occurrence.lines else "in its job's queue"
+            return f"it waits {where}: {reason}"
         case _S.PENDING if occurrence.due_ms > now_ms:
             return f"it will start at {stamp(occurrence.due_ms, zone)}"
         case _S.PENDING:

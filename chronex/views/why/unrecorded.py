@@ -323,6 +323,10 @@ def _risks(reading: Reading, job: Job) -> list[str]:
     }.get(job.overlap)
     if overlap:
         risks.append(overlap)
+    risks += [f"group {name} is full or used up: then it waits for its turn" for name in sorted(job.groups)]
+    if job.wait_for:
+        waits = f"then it waits, at most {format_duration(job.wait_at_most_ms)}"
+        risks.append(f"one of these does not hold: {', '.join(job.wait_for)}: {waits}")
     risks.append("all slots are busy: it then waits for one")
     if (window := options_of(job).window) is not None:
         risks.append(f"it cannot start within {format_duration(window)} (window): then it is skipped")

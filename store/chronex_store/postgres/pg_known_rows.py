@@ -13,7 +13,7 @@ from chronex.storage import keys
 from chronex.storage.ports import Row
 
 # Index entries of open records carry their job; those of ended ones, of which there are ever more, do not.
-OPEN_INDEXES = keys.DUE + keys.ACTIVE + keys.QUEUED + keys.PARKED
+OPEN_INDEXES = keys.DUE + keys.ACTIVE + keys.QUEUED + keys.PARKED + keys.IN_LINE
 _OPEN = "('pending', 'queued', 'running')"
 # A statement and its parameters, by place or by name.
 Query = tuple[str, "tuple[Any, ...] | dict[str, Any]"]
@@ -44,6 +44,14 @@ class OrderedRows:
         return self._order[begin:end]
 
 
+# Rows whose keys are this tag, then the name of a job: who follows it, and what its attempts have staged.
+_BY_PREFIX = (
+    "SELECT x.key, x.value FROM unnest(%s::text[]) AS j CROSS JOIN LATERAL (SELECT key, value FROM {table} "
+    "WHERE key >= '{tag}'::bytea || convert_to(j, 'LATIN1') || '\\x00'::bytea "
+    "AND key < '{tag}'::bytea || convert_to(j, 'LATIN1') || '\\x01'::bytea) AS x"
+)
+
+
 def of_jobs(names: list[str]) -> tuple[Query, ...]:
     """The questions for everything that a decision about these jobs may read."""
     jobs = (names,)
@@ -58,6 +66,8 @@ def of_jobs(names: list[str]) -> tuple[Query, ...]:
         (f"SELECT x.key, x.value FROM run x {of_open}", jobs),
         (f"SELECT x.key, x.value FROM attempt x {of_open}", jobs),
         ("SELECT key, value FROM index_entry WHERE open_job = ANY(%s)", jobs),
+        (_BY_PREFIX.format(tag="F", table="index_entry"), jobs),
+        (_BY_PREFIX.format(tag="T", table="other"), jobs),
         (
             "SELECT (SELECT o.key FROM occurrence o WHERE o.job = j ORDER BY o.nominal_ms DESC LIMIT 1) "
             "FROM unnest(%s::text[]) AS j",
@@ -66,12 +76,13 @@ def of_jobs(names: list[str]) -> tuple[Query, ...]:
     )
 
 
-# What nearly every decision asks for: the nodes, and whether a damaged record was ever put aside. Where there are
-# many, they are asked for when they are needed.
-_MOST_NODES, _MOST_ASIDE = 500, 10
+# What nearly every decision asks for: the nodes, whether a damaged record was ever put aside, and whether anybody
+# stands in line. Where there are many, they are asked for when they are needed.
+_MOST_NODES, _MOST_ASIDE, _MOST_IN_LINE = 500, 10, 10
 FIRST_QUERIES: tuple[Query, ...] = (
     ("SELECT key, value FROM node LIMIT %s", (_MOST_NODES + 1,)),
     ("SELECT key, value FROM other WHERE key >= 'Q' AND key < 'R' LIMIT %s", (_MOST_ASIDE + 1,)),
+    ("SELECT key, value FROM index_entry WHERE key >= 'l' AND key < 'm' ORDER BY key LIMIT %s", (_MOST_IN_LINE + 1,)),
 )
 
 
@@ -95,7 +106,8 @@ class KnownRows:
             self.newest[name] = key or b""
             for kind in (keys.JOB, keys.JOB_PROGRESS):
                 self.rows.put(keys.within_job(kind, name), None)
-            for index in (keys.ACTIVE, keys.QUEUED):
+            self._complete |= {keys.within_job(tag, name) for tag in (keys.FOLLOWING, keys.STAGED_STATE)}
+            for index in (keys.ACTIVE, keys.QUEUED, keys.IN_LINE):
                 for kind in (keys.OCCURRENCE, keys.RUN, keys.ATTEMPT):
                     self._complete.add(keys.within_job(index + kind, name))
             self._complete.add(keys.within_job(keys.PARKED + keys.OCCURRENCE, name))
@@ -107,9 +119,10 @@ class KnownRows:
             self._complete.add(keys.RUN + key[1:])
             self._complete.add(keys.ATTEMPT + key[1:])
 
-    def learn_first(self, nodes: list[tuple[Any, ...]], aside: list[tuple[Any, ...]]) -> None:
+    def learn_first(self, *answers: list[tuple[Any, ...]]) -> None:
         """The answers to `FIRST_QUERIES`."""
-        for prefix, rows, most in ((keys.NODE, nodes, _MOST_NODES), (keys.QUARANTINE, aside, _MOST_ASIDE)):
+        prefixes = ((keys.NODE, _MOST_NODES), (keys.QUARANTINE, _MOST_ASIDE), (keys.LINE, _MOST_IN_LINE))
+        for (prefix, most), rows in zip(prefixes, answers, strict=True):
             if len(rows) <= most:
                 self._complete.add(prefix)
             for key, value in rows:

@@ -19,7 +19,7 @@ from chronex_store.transaction import end_of_prefix
 _OF_A_JOB = frozenset(
     (
         keys.JOB, keys.JOB_PROGRESS, keys.JOB_VERSION, keys.OCCURRENCE, keys.RUN, keys.ATTEMPT, keys.TASK_STATE,
-        keys.STAGED_STATE, keys.NOTICE,
+        keys.STAGED_STATE, keys.NOTICE, keys.LOG_PIECE, keys.LOG_WISH, keys.FOLLOWING,
     )
 )  # fmt: skip
 _INDEXES = frozenset(bytes([tag]) for tag in keys.INDEXES)
@@ -119,7 +119,8 @@ class HeldScope:
         """What is due and what is queued is answered for the jobs that are held."""
         if self.is_whole or prefix[:1] in (keys.DUE, keys.NODE) or prefix == keys.QUARANTINE:
             return
-        if prefix == keys.QUEUED + keys.OCCURRENCE:
+        # Who stands in line tells who comes first, and no more than that: whoever takes a place reads its group.
+        if prefix == keys.QUEUED + keys.OCCURRENCE or prefix[:1] == keys.LINE:
             return
         self._check_job(prefix)
 
@@ -127,6 +128,8 @@ class HeldScope:
         if self.is_whole or key in (self._node, keys.JOURNAL_HEAD) or is_appended:
             return
         self._check_job(key)
+        if key[:1] == keys.FOLLOWING:  # whoever holds the parent reads who follows it, so both must be held here
+            self._check_job(keys.record_of(key))
 
     def check_jobs(self, names: Iterable[str]) -> None:
         if self.is_whole:
@@ -149,10 +152,13 @@ class HeldScope:
 
 
 def job_in(key: bytes) -> bytes | None:
-    """The job to which a row belongs, by its key or by the beginning of it; None where it belongs to none."""
+    """The job to which a row belongs, by its key or by the beginning of it; None where it belongs to none.
+
+    The entry of a record that follows a job belongs to that job, by whose lock it is found.
+    """
     if key[:1] == keys.QUARANTINE:
         key = key[1:]
-    if key[:1] in _INDEXES:
+    if key[:1] in _INDEXES and key[:1] != keys.FOLLOWING:
         key = keys.record_of(key)
     end = key.find(b"\0")
     return key[1:end] if end > 0 and key[:1] in _OF_A_JOB else None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine.commands.boot_starts import runs_at_start, start_jobs_of_boot
+from chronex.engine.commands.boot_starts import start_jobs_of_boot
 from chronex.engine.update import apply_jobs
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import ProcessIdentity
 from chronex.model.records import Node
 from chronex.storage.records import Reading, Records
+from chronex.timing.job_schedule import runs_at_start
 from chronex_store import MemoryStore
 
 NOW = 1_800_000_000_123

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import sha256
 from random import Random
 
+from chronex.model.groups import GroupSettings
 from chronex.storage.ports import Row
 from chronex.testing import DAY, MINUTE, WEEK
 from tests.engine.simulator.faults import draw_machine_faults, draw_store_faults
@@ -13,7 +15,11 @@ from tests.engine.simulator.workload import STARTS, DrawnJob, draw_jobs
 
 
 def simulate(
-    seed: int, length: int = WEEK, drawn: list[DrawnJob] | None = None, start: int | None = None
+    seed: int,
+    length: int = WEEK,
+    drawn: list[DrawnJob] | None = None,
+    start: int | None = None,
+    groups: Iterable[GroupSettings] = (),
 ) -> FaultyMachine:
     """Jobs and faults of the seed; the last minutes have no faults, so that everything due can be decided."""
     random = Random(seed)
@@ -21,7 +27,7 @@ def simulate(
     jobs = draw_jobs(random, start, random.choice((1, 1, 2, 3))) if drawn is None else drawn
     machine_faults = draw_machine_faults(random, start, length, random.choice((0, 2, 4, 8)) * max(length // WEEK, 1))
     store_faults = draw_store_faults(random, random.choice((0, 1, 4)), updates=100 * max(length // DAY, 1))
-    machine = FaultyMachine(random, jobs, start, random.choice((1, 2, 50)), store_faults)
+    machine = FaultyMachine(random, jobs, start, random.choice((1, 2, 50)), store_faults, groups)
     for planned in machine_faults:
         if planned.at > machine.clock.boot:
             machine.run_until(planned.at)

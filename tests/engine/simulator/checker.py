@@ -13,6 +13,7 @@ from chronex.model.event import Event
 from chronex.model.job import Counters, Job
 from chronex.model.occurrence import Occurrence, Run
 from chronex.model.policies import FailureStrategy, OverlapPolicy, RecoveryStrategy, TaskMode
+from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage import journal
 from chronex.storage.records import Reading
@@ -21,6 +22,7 @@ from chronex.timing.job_schedule import options_of
 from tests.engine.simulator.asked_why import wrong_answers
 from tests.engine.simulator.expected_schedule import AfterEnd, Chain, Cron, Expected, FixedRate
 from tests.engine.simulator.faulty_machine import FaultyMachine
+from tests.engine.simulator.group_rules import places_exceeded, rates_exceeded, turns_not_given
 from tests.verify.assertion import broken
 
 MANY = 10_000_000
@@ -204,10 +206,10 @@ def _placement(history: History, job: Job, expected: Expected) -> Iterator[str]:
 
 
 def _recovery(history: History, job: Job, expected: Expected) -> Iterator[str]:
-    """Of the missed instants exactly those run that the strategy lets run."""
+    """Of the missed instants that could start exactly those run that the strategy lets run."""
     waves: dict[int, list[Occurrence]] = defaultdict(list)
     for occurrence in history.occurrences[job.id]:
-        if occurrence.recovery:
+        if occurrence.recovery and occurrence.reason.code is not ReasonCode.UNSCHEDULABLE:
             waves[occurrence.created_ms].append(occurrence)
     strategy, count = job.recovery.strategy, job.recovery.max_count
     for wave in waves.values():
@@ -361,7 +363,35 @@ def _completion(history: History, job: Job, expected: Expected) -> Iterator[str]
             yield f"{occurrence.nominal_ms} never started, and a process of it ran"
 
 
-RULES: tuple[Callable[[History], Iterator[str]], ...] = (_doubled, _strays, _pool)
+def _line_order(history: History) -> Iterator[str]:
+    """Nobody was overtaken in a line that it stood in, and each has the place that its time and priority give it."""
+    yield from history.machine.lines.findings
+
+
+def _places(history: History) -> Iterator[str]:
+    """No group ever gave more places than it has."""
+    spans = [(one, job) for job, _ in history.machine.drawn for one in history.occurrences[job.id]]
+    yield from places_exceeded(
+        history.machine.groups, spans, history.processes, history.machine, history.is_clock_set
+    )
+
+
+def _rates(history: History) -> Iterator[str]:
+    """No window of a rate has more starts than it allows."""
+    if history.is_clock_set:
+        return  # starts are on record by a clock that was not the same throughout
+    starts = [(one, job) for job, _ in history.machine.drawn for one in history.occurrences[job.id]]
+    yield from rates_exceeded(history.machine.groups, starts)
+
+
+def _turns(history: History) -> Iterator[str]:
+    """Nobody stands in line for what is free: no deadlock, and no turn that is never given."""
+    yield from history.machine.rows.view(lambda tx: list(turns_not_given(Reading(tx), history.machine)))
+
+
+RULES: tuple[Callable[[History], Iterator[str]], ...] = (
+    _doubled, _strays, _pool, _line_order, _places, _rates, _turns,
+)  # fmt: skip
 JOB_RULES: tuple[Callable[[History, Job, Expected], Iterator[str]], ...] = (
     _instants, _outcomes, _placement, _recovery, _counters, _newest, _deadlines, _overlap, _completion, wrong_answers,
 )  # fmt: skip

@@ -6,11 +6,14 @@ from collections.abc import Iterable
 from random import Random
 
 from chronex.engine.update import apply_jobs
+from chronex.engine.update.sources import JobSource
+from chronex.model.groups import GroupSettings
 from chronex.storage.ports import Transaction
 from chronex.storage.records import Records
 from chronex.testing import HOUR, MINUTE, SECOND, FakeClock, SimulatedMachine
 from chronex_store.fault_injection import FaultyStore, PlannedFault
 from tests.engine.simulator.faults import KILL_POINTS, MachineFault, PlannedMachineFault
+from tests.engine.simulator.group_rules import WatchedLines
 from tests.engine.simulator.observed_store import ObservedStore
 from tests.engine.simulator.workload import DrawnJob, DrawnOutcomes
 
@@ -19,15 +22,19 @@ class FaultyMachine(SimulatedMachine):
     """`rows` is the store below the injected faults, for the checker and for what must not fail."""
 
     def __init__(
-        self, random: Random, drawn: list[DrawnJob], start: int, slots: int, store_faults: Iterable[PlannedFault]
-    ) -> None:
+        self, random: Random, drawn: list[DrawnJob], start: int, slots: int, store_faults: Iterable[PlannedFault],
+        groups: Iterable[GroupSettings] = (),
+    ) -> None:  # fmt: skip
         self.random = random
         self.drawn = drawn
         clock = FakeClock(start)
         self.rows = ObservedStore(clock)
         outcomes = DrawnOutcomes(random)
         jitter = Random(random.randrange(1 << 30))
-        apply_jobs(self.rows, [each.job for each in drawn], start)
+        self.groups = tuple(groups)
+        self.lines = WatchedLines(self.rows)
+        source = JobSource("", groups=self.groups)
+        apply_jobs(self.rows, [each.job for each in drawn], start, owns=source)
         super().__init__(
             start=start,
             slots=slots,

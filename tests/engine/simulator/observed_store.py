@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from chronex.clock import Clock
+from chronex.model.occurrence import Occurrence
 from chronex.model.states import TRANSITIONS, State
 from chronex.storage import keys
 from chronex.storage.codec import decode
@@ -42,12 +44,16 @@ class ObservedStore(MemoryStore):
         super().__init__(clock)
         self.findings: list[str] = []
         self._states: dict[bytes, State] = {}
+        # Called after every commit with the occurrences that it wrote.
+        self.watch: Callable[[list[Occurrence]], None] = lambda _written: None
 
     def update(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         written: dict[bytes, bytes | None] = {}
         result = super().update(lambda tx: fn(_ObservedTransaction(tx, written)))
         for key, raw in written.items():
             self._check(key, raw)
+        found = [decode(key, raw) for key, raw in written.items() if raw is not None and key[:1] == keys.OCCURRENCE]
+        self.watch([one for one in found if isinstance(one, Occurrence)])
         return result
 
     def _check(self, key: bytes, raw: bytes | None) -> None:

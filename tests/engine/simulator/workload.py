@@ -6,7 +6,10 @@ from datetime import UTC, datetime
 from random import Random
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from chronex.engine.orders import Launch
+from chronex.model.groups import GroupSettings, StartRate
 from chronex.model.job import Job, Task
 from chronex.model.policies import (
     Cadence,
@@ -174,3 +177,25 @@ def _typical(name: str, cron: Cron, *tasks: str, **policies: object) -> DrawnJob
 def _typical_job(name: str, schedule: str, zone: str, tasks: tuple[str, ...], **policies: object) -> Job:
     steps = tuple(Task(name=task, run=("true",)) for task in tasks)
     return Job(id=name, schedule=schedule, timezone=zone, tasks=steps, retry=_RETRIES, **policies)  # type: ignore[arg-type]
+
+
+# -- groups ------------------------------------------------------------------------------------------------
+
+
+def draw_grouped(random: Random, start: int, count: int) -> tuple[list[DrawnJob], tuple[GroupSettings, ...]]:
+    """Jobs that are often due together, in groups with limits, rates, weights and priorities."""
+    groups = tuple(_group(random, f"group-{number}") for number in range(random.choice((1, 2, 3))))
+    drawn = draw_jobs(random, start, count)
+    return [DrawnJob(_grouped(random, each.job, groups), each.expected) for each in drawn], groups
+
+
+def _group(random: Random, name: str) -> GroupSettings:
+    rate = random.choice((None, None, StartRate(1, 5 * MINUTE), StartRate(3, HOUR), StartRate(2, 20 * SECOND)))
+    limit = random.choice((1, 1, 2, 3)) if rate is None else random.choice((None, 1, 2))
+    return GroupSettings(name, limit, rate)
+
+
+def _grouped(random: Random, job: Job, groups: tuple[GroupSettings, ...]) -> Job:
+    chosen = random.sample(groups, random.randrange(len(groups) + 1))
+    weights = {group.name: random.randint(1, group.limit or 3) for group in chosen}
+    return replace(job, groups=weights, priority=random.choice((0, 0, 0, 5, 30, 100, -20)))

@@ -27,6 +27,10 @@ def answers(machine: RecordedMonth, job: str, instants: list[int]) -> dict[int, 
     return machine.store.view(ask)
 
 
+# One that waited for missed runs of its job is skipped for the run that would have been in its way without them.
+_ALIKE = {Cause.OVERLAP_ON_TIME: Cause.OVERLAP}
+
+
 def check_month(seed: int, slots: int = 50, orphans: bool = False, weeks: int = 4) -> Counter[Cause]:
     machine, families = a_month(seed, slots, orphans, weeks)
     seen: Counter[Cause] = Counter()
@@ -39,7 +43,9 @@ def check_month(seed: int, slots: int = 50, orphans: bool = False, weeks: int = 
         known = machine.expected_causes(job, instants, due)
         found = answers(machine, job.id, instants)
         wrong = [
-            (job.id, i, known[i], found[i].cause, found[i].summary) for i in instants if found[i].cause != known[i]
+            (job.id, i, known[i], found[i].cause, found[i].summary)
+            for i in instants
+            if _ALIKE.get(found[i].cause, found[i].cause) != known[i]
         ]
         assert not wrong, (len(wrong), wrong[:5])
         for instant in instants:

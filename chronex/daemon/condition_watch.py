@@ -1,0 +1,119 @@
+"""Looks whether the conditions of waiting jobs hold, and tells the engine: off the event loop, a few at once."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+
+from chronex.clock import Clock
+from chronex.daemon.executor import request_from_records
+from chronex.engine.engine import Engine
+from chronex.engine.group_limits import CONDITIONS
+from chronex.errors import StoreError
+from chronex.model.conditions import COMMAND, Condition, Found, read_condition
+from chronex.model.job import Job, Task
+from chronex.model.occurrence import Attempt, Occurrence
+from chronex.run import Cancellation, RunContext
+from chronex.run.condition_check import LOOK_S, look
+from chronex.run.crash_check import ask_check
+from chronex.run.side_threads import NoAnswerError, SideThreads
+from chronex.storage.ports import ReadTransaction, Store
+from chronex.storage.records import Reading
+
+EVERY_MS = 1_000
+# The longer it waits, the less often it is looked at: after a tenth of its wait, between these.
+SHORTEST_BETWEEN_MS, LONGEST_BETWEEN_MS = 1_000, 15_000
+MOST_WAITING = 500
+_MOST_JOBS_AT_ONCE = 8
+
+
+class ConditionWatch:
+    """`wake` ends the sleep of the daemon, whose next tick goes by what was found."""
+
+    def __init__(
+        self, store: Store, engine: Engine, run_context: RunContext, threads: SideThreads, wake: Callable[[], None]
+    ) -> None:
+        self._store, self._engine, self._run_context = store, engine, run_context
+        self._threads, self._wake = threads, wake
+        self._clock: Clock = run_context.clock
+        self._turn = asyncio.Semaphore(_MOST_JOBS_AT_ONCE)
+        self._round: asyncio.Task[None] | None = None
+        self._looked: dict[str, int] = {}  # by job: when, by the monotonic clock
+
+    def begin(self, next_ms: int | None) -> int | None:
+        """Where somebody waits, begin a round if none is under way; when the daemon must be awake again."""
+        if not self._engine.awaits_conditions:
+            return next_ms
+        if self._round is None or self._round.done():
+            self._round = asyncio.get_running_loop().create_task(self._check())
+        again_ms = self._clock.wall_ms() + EVERY_MS
+        return again_ms if next_ms is None else min(next_ms, again_ms)
+
+    def stop(self) -> None:
+        if self._round is not None:
+            self._round.cancel()
+
+    async def _check(self) -> None:
+        try:
+            waiting = await self._store.view_async(_waiting)
+        except StoreError:
+            return  # it is away: the next round asks again
+        names = {job.id for job, _ in waiting}
+        for gone in self._looked.keys() - names:
+            del self._looked[gone]
+            self._engine.found.pop(gone, None)
+        due = [pair for pair in waiting if self._is_due(*pair)]
+        for job, _ in due:
+            self._looked[job.id] = self._clock.monotonic_ms()
+        if due:
+            await asyncio.gather(*(self._look(job, occurrence) for job, occurrence in due))
+            self._engine.has_news = True
+            self._wake()
+
+    def _is_due(self, job: Job, occurrence: Occurrence) -> bool:
+        last = self._looked.get(job.id)
+        if last is None:
+            return True
+        waited = self._clock.wall_ms() - occurrence.due_ms
+        pause = min(max(waited // 10, SHORTEST_BETWEEN_MS), LONGEST_BETWEEN_MS)
+        return self._clock.monotonic_ms() - last >= pause
+
+    async def _look(self, job: Job, occurrence: Occurrence) -> None:
+        lacking = ""
+        async with self._turn:
+            for written in job.wait_for:
+                problem = await self._lacking(read_condition(written), job, occurrence)
+                if problem:
+                    lacking = f"{written} ({problem})"
+                    break
+        self._engine.found[job.id] = Found(not lacking, self._clock.wall_ms(), lacking)
+
+    async def _lacking(self, condition: Condition, job: Job, occurrence: Occurrence) -> str:
+        task = job.tasks[0] if job.tasks else Task(name="main")
+        if condition.kind == COMMAND:
+            return await self._command(condition.what, job, task, occurrence)
+        try:
+            return await self._threads.look(lambda: look(condition, task.directory), LOOK_S + 1)
+        except NoAnswerError as error:
+            return str(error)
+
+    async def _command(self, line: str, job: Job, task: Task, occurrence: Occurrence) -> str:
+        """Run as the first task's command is: the same user, directory and environment."""
+        asked = Attempt(job=job.id, nominal_ms=occurrence.nominal_ms, task=task.name, number=0)
+        request = request_from_records(job, task, occurrence, asked)
+        request = dataclasses.replace(request, extra_environment=self._run_context.environment)
+        answer = await ask_check(line, request, Cancellation(), self._run_context)
+        if answer.exit_code == 0:
+            return ""
+        return answer.problem or "it gave no answer"
+
+
+def _waiting(tx: ReadTransaction) -> list[tuple[Job, Occurrence]]:
+    """The first of each job that waits for its conditions."""
+    reading = Reading(tx)
+    first: dict[str, Occurrence] = {}
+    for occurrence in reading.in_line(CONDITIONS, MOST_WAITING):
+        first.setdefault(occurrence.job, occurrence)
+    found = ((reading.job(name), occurrence) for name, occurrence in first.items())
+    return [(job, occurrence) for job, occurrence in found if job is not None]

@@ -1,0 +1,251 @@
+"""Who waits for a place, and whose turn it is: the lines of the groups, of the pool, of catch-up and of conditions.
+
+Of each line only the first is looked at, so that a hundred thousand who wait cost no more than a hundred. What a
+transaction has read of a group it knows until its end, with what it has started meanwhile.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from chronex.engine.group_limits import (
+    CATCH_UP,
+    CONDITIONS,
+    POOL,
+    GroupUse,
+    lacking,
+    order_of,
+    ready_at,
+)
+from chronex.model.groups import CatchUpPace, Group
+from chronex.model.job import Job
+from chronex.model.occurrence import Occurrence
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode
+from chronex.storage import keys
+from chronex.storage.records import EVERYTHING, Reading, Records
+
+# Those at the head of a line that this node must leave to others are passed over, so many of them.
+MOST_PASSED_OVER = 20
+
+
+CanRun = Callable[[Occurrence], bool]
+
+
+class LineWait(NamedTuple):
+    """Why it waits, in which lines, and its place in the order."""
+
+    reason: Reason
+    lines: tuple[str, ...]
+    order_ms: int
+
+
+def is_catch_up(occurrence: Occurrence) -> bool:
+    """It is made up for by itself; what a person asked for is no catch-up."""
+    return occurrence.recovery and not occurrence.manual
+
+
+class LineOrder(ABC):
+    """Whose turn it is, wherever the lines are kept: in a store, or in a simulation."""
+
+    owner: str | None = None
+
+    @property
+    @abstractmethod
+    def now_ms(self) -> int: ...
+
+    @abstractmethod
+    def lines(self) -> set[str]:
+        """Those in which somebody may stand."""
+
+    @abstractmethod
+    def use(self, name: str) -> GroupUse:
+        """What is known of a group."""
+
+    @abstractmethod
+    def head(self, name: str) -> Occurrence | None:
+        """The first in the line that could start here."""
+
+    @abstractmethod
+    def current(self, job: str, nominal_ms: int) -> Occurrence | None:
+        """The occurrence as it is now."""
+
+    def wait(self, job: Job, occurrence: Occurrence, free_slots: int) -> LineWait | None:
+        """The lines that it must stand in; None where it can start.
+
+        It joins the line of one group after the other, as each is found to be lacking, and keeps its place in them.
+        The pool and catch-up hold up nobody for the sake of one that has no place in its groups yet: it leaves those
+        lines, and comes back to its old place.
+        """
+        now_ms, is_past = self.now_ms, is_catch_up(occurrence)
+        if not job.groups and not is_past and free_slots > 0 and POOL not in self.lines():
+            return None
+        stands = [name for name in occurrence.lines if name in job.groups]
+        order_ms = occurrence.order_ms or order_of(now_ms, job.priority, is_catch_up=is_past)
+        # Those that it stands in line for first: while it lacks one of them, it keeps nobody from the others.
+        for name in sorted(job.groups, key=lambda name: (name not in stands, name)):
+            if reason := self._lacking(name, job.groups[name], order_ms):
+                return LineWait(reason, tuple(sorted({*stands, name})), order_ms)
+        pace = self._lacking_pace(order_ms) if is_past else NO_REASON
+        slot = self._lacking_slot(order_ms, free_slots)
+        if not pace and not slot:
+            return None
+        # Where machines share the store, each has slots of its own, and the queues of jobs are claimed by each.
+        own = [*([CATCH_UP] if pace else []), *([POOL] if slot and self.owner is None else [])]
+        return LineWait(pace or slot, tuple(sorted((*stands, *own))), order_ms)
+
+    def conditions(self, job: Job, occurrence: Occurrence, reason: Reason) -> LineWait:
+        """It waits for what no run of ours gives back, and holds up nobody meanwhile."""
+        order_ms = order_of(self.now_ms, job.priority, is_catch_up=is_catch_up(occurrence))
+        return LineWait(reason, (CONDITIONS,), occurrence.order_ms or order_ms)
+
+    def _lacking(self, name: str, weight: int, order_ms: int) -> Reason:
+        first_ms = self._first_ms(name)
+        return lacking(self.use(name), weight, order_ms, first_ms, self.now_ms)
+
+    def _lacking_pace(self, order_ms: int) -> Reason:
+        return Reason(ReasonCode.CATCH_UP) if self._lacking(CATCH_UP, 1, order_ms) else NO_REASON
+
+    def _lacking_slot(self, order_ms: int, free_slots: int) -> Reason:
+        first_ms = self._first_ms(POOL)
+        is_free = free_slots > 0 and (first_ms is None or first_ms >= order_ms)
+        return NO_REASON if is_free else Reason(ReasonCode.POOL_FULL)
+
+    def _first_ms(self, name: str) -> int | None:
+        """The place of the first in the line that could start here."""
+        head = self.head(name) if name in self.lines() else None
+        return None if head is None else head.order_ms
+
+    def heads(self) -> Iterator[Occurrence]:
+        """The first of each line, the first of all of them first; behind one that has left its line, the next.
+
+        Where the first is still there when the next is asked for, its line is done.
+        """
+        heads = [
+            (one.order_ms, name, one.job, one.nominal_ms)
+            for name in self.lines() - {CONDITIONS}
+            if (one := self.head(name)) is not None
+        ]
+        heapify(heads)
+        while heads:
+            _, name, job, nominal_ms = heappop(heads)
+            found = self.current(job, nominal_ms)
+            if found is not None and name in found.lines:
+                yield found
+            now = self.head(name)
+            if now is not None and (now.job, now.nominal_ms) != (job, nominal_ms):
+                heappush(heads, (now.order_ms, name, now.job, now.nominal_ms))
+
+
+class GroupReader:
+    """What the groups hold and who is first in their lines, as one reading of the store has it."""
+
+    def __init__(self, reading: Reading, pace: CatchUpPace, slots: int, owner: str | None) -> None:
+        self.reading, self.pace, self.slots, self.owner = reading, pace, slots, owner
+        self.uses: dict[str, GroupUse] = {}
+        self._lines: set[str] | None = None
+        self._are_read = False
+
+    def lines(self) -> set[str]:
+        """Those in which somebody stands."""
+        if self._lines is None:
+            self._lines = set(self.reading.lines())
+        return self._lines
+
+    def use(self, name: str) -> GroupUse:
+        found = self.uses.get(name)
+        if found is None:
+            if not self._are_read:
+                self.reading.groups()
+                self._are_read = True
+            found = self.uses[name] = self._read(name)
+        return found
+
+    def _read(self, name: str) -> GroupUse:
+        group = self.reading.group(name) or Group(name=name)
+        holders = self.reading.holders(name, EVERYTHING)
+        if name == CATCH_UP:  # the slots are this node's, and so is its share of them
+            mine = [one for one in holders if self.owner is None or one.owner == self.owner]
+            return GroupUse(name, self.pace.places(self.slots), self.pace.rate, len(mine), starts=group.starts)
+        longest = min(holders, key=lambda one: one.started_ms or 0, default=None)
+        held = sum(one.groups.get(name, 0) for one in holders)
+        return GroupUse(name, group.limit, group.rate, held, longest, group.starts)
+
+    def may_go_on(self, now_ms: int) -> bool:
+        """Whether the first of some line could start, as far as its group tells; slots are not asked for."""
+        return any(name == POOL or not self._is_closed(name, now_ms) for name in self.lines() - {CONDITIONS})
+
+    def _is_closed(self, name: str, now_ms: int) -> bool:
+        use = self.use(name)
+        return (use.limit is not None and use.held >= use.limit) or ready_at(use.rate, use.starts, now_ms) > now_ms
+
+    def next_ms(self, now_ms: int) -> int | None:
+        """When a rate lets a line go on that it holds up now."""
+        waits = []
+        for name in self.lines() - {POOL, CONDITIONS}:
+            use = self.use(name)
+            ready_ms = ready_at(use.rate, use.starts, now_ms)
+            if ready_ms > now_ms and (use.limit is None or use.held < use.limit):
+                waits.append(ready_ms)
+        return min(waits, default=None)
+
+
+class Lines(GroupReader, LineOrder):
+    """The same inside an update, with what that starts and lets wait."""
+
+    def __init__(
+        self,
+        records: Records,
+        pace: CatchUpPace,
+        slots: int,
+        owner: str | None,
+        can_run: CanRun,
+    ) -> None:
+        super().__init__(records, pace, slots, owner)
+        self.records, self.can_run = records, can_run
+
+    @property
+    def now_ms(self) -> int:
+        return self.records.now_ms
+
+    def current(self, job: str, nominal_ms: int) -> Occurrence | None:
+        return self.records.occurrence(job, nominal_ms)
+
+    def joined(self, names: tuple[str, ...]) -> None:
+        self.lines().update(names)
+
+    def take(self, occurrence: Occurrence, weights: dict[str, int]) -> None:
+        """It has started and holds these places until it ends; the starts of a group are kept where it has a rate."""
+        for name, weight in weights.items():
+            use = self.use(name)
+            self.uses[name] = taken = use.with_start(weight, occurrence, self.records.now_ms)
+            if taken.rate is not None:
+                row = self.records.group(name) or Group(name=name)
+                self.records.put(replace(row, starts=tuple(taken.starts)))
+
+    def head(self, name: str) -> Occurrence | None:
+        first = self.records.in_line(name, 1)
+        if first and self.can_run(first[0]):
+            return first[0]
+        passed = self.records.in_line(name, MOST_PASSED_OVER) if first else []
+        return next((one for one in passed if self.can_run(one)), None)
+
+
+def places_of(job: Job, occurrence: Occurrence) -> dict[str, int]:
+    """The places that it takes while it runs."""
+    return {**job.groups, CATCH_UP: 1} if is_catch_up(occurrence) else dict(job.groups)
+
+
+def line_key(occurrence: Occurrence, name: str) -> bytes:
+    """Its entry in the line."""
+    key = keys.occurrence_key(occurrence.job, occurrence.nominal_ms)
+    return keys.within_line(name) + keys.instant(occurrence.order_ms) + key
+
+
+def leave_lines(occurrence: Occurrence) -> Occurrence:
+    """The same, in no line; where it comes back to one, it has its old place."""
+    return replace(occurrence, lines=())

@@ -1,0 +1,107 @@
+"""The lines around the tables: the screens, the worst trouble, the notices that wait, and the page of keys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from chronex.jobfile.keymap import SCREENS
+from chronex.model.occurrence import ProcessIdentity
+from chronex.model.records import Node
+from chronex.views.jobs import NodeStatus, Row, Situation, Summary
+from chronex_tui.model.available_actions import ActionContext, available, help_page, key_text
+from chronex_tui.model.board_lines import counts_line, top_line, worst_trouble
+from chronex_tui.model.clock_days import ClockDay, title_line
+from chronex_tui.model.display import UNICODE, DisplaySettings
+from chronex_tui.model.layout import line_width, plain
+from chronex_tui.model.snapshot import Snapshot
+from tests.tui.examples import HOME, JOBS, MINUTE, NOW
+
+DISPLAY = DisplaySettings(NOW, UNICODE, HOME)
+
+
+def row(number: int, situation: Situation = Situation.OK, late_ms: int | None = None) -> Row:
+    return Row(JOBS[number].progressed(late_ms=late_ms), situation, False, False, None, None, None, None, 0)
+
+
+def node(silent_ms: int) -> NodeStatus:
+    return NodeStatus(
+        Node(id="node-1", process=ProcessIdentity(1, "boot", 1), seen_ms=NOW - silent_ms), is_alive=True
+    )
+
+
+def snapshot(*rows: Row, nodes: tuple[NodeStatus, ...] = (), notices: int = 0) -> Snapshot:
+    summary = Summary(len(rows), dict.fromkeys(Situation, 0), 0, 0, 0, 0, nodes)
+    return Snapshot(NOW, rows, summary, notices=notices)
+
+
+# -- the screens ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cells", [20, 40, 60, 80, 100, 120, 200])
+@pytest.mark.parametrize("screen", SCREENS)
+def test_every_screen_has_its_key_at_every_width(cells: int, screen: str) -> None:
+    line = plain([top_line(snapshot(), DISPLAY, screen, cells)])
+    assert len(line) == cells
+    if cells >= 40:
+        assert all(f" {number}" in line for number in range(1, len(SCREENS) + 1))
+        assert screen.capitalize()[:2] in line
+
+
+# -- the worst trouble ------------------------------------------------------------------------------------------
+
+FAILED_TWICE = row(5, Situation.FAILED)
+LATE, LATER = row(6, late_ms=NOW - 10 * MINUTE), row(7, late_ms=NOW - MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (snapshot(row(0)), ""),
+        (snapshot(LATER, LATE), "worst: vacuum is late"),
+        (snapshot(LATE, FAILED_TWICE), "worst: sync-s3, failed 2 times in a row"),
+        (snapshot(FAILED_TWICE, nodes=(node(3 * MINUTE),)), "worst: node-1 silent for 3m"),
+        (snapshot(FAILED_TWICE, nodes=(node(MINUTE),)), "worst: sync-s3, failed 2 times in a row"),
+    ],
+    ids=["nothing", "late", "failing", "silent", "heard"],
+)
+def test_the_worst_trouble_is_the_one_that_needs_a_person_first(found: Snapshot, told: str) -> None:
+    assert worst_trouble(found) == told
+
+
+def test_notices_that_wait_are_counted_where_there_is_room() -> None:
+    assert "2 notices waiting" in plain([counts_line(snapshot(row(0), notices=2), DISPLAY, 160, "", 1)])
+    assert "notice" not in plain([counts_line(snapshot(row(0)), DISPLAY, 160, "", 1)])
+    assert line_width(counts_line(snapshot(row(0), notices=2), DISPLAY, 60, "", 1)) == 60
+
+
+# -- the page of keys -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_the_keys_of_a_screen_are_one_page_of_a_small_terminal(screen: str) -> None:
+    context = ActionContext(screen, job="backup-db", live_run="backup-db@1", is_live=True, node="node-1")
+    lines = help_page(context, 72)
+    assert len(lines) <= 20
+    assert all(line_width(line) <= 72 for line in lines)
+    text = plain(lines)
+    for action in available(context):
+        assert key_text(action) in text
+
+
+def test_a_page_says_what_its_keys_do_to_what_is_selected() -> None:
+    context = ActionContext("jobs", job="newsletter", is_paused=True)
+    assert "p      resume" in plain(help_page(context, 72))
+    assert "p      pause" in plain(help_page(replace(context, is_paused=False), 72))
+
+
+# -- the headings of the clock ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cells", [60, 70, 76, 90, 120])
+def test_a_clock_change_always_says_how_many_jobs_it_affects(cells: int) -> None:
+    (change, *_) = HOME.changes(NOW // 1000, NOW // 1000 + 366 * 86_400)
+    line = title_line(ClockDay(HOME, change, ()), DISPLAY, cells)
+    assert line_width(line) <= cells
+    assert plain([line]).endswith("no job affected")
