@@ -89,6 +89,8 @@ def _with_variable(context: _Context, name: str, value: str, origin: str, lost: 
     """The context for the lines below a variable; a few variables are settings of cron itself."""
     context = context._replace(comment=())
     program = context.file.program
+    if program is DEBIAN:
+        value = value.rstrip()  # quotes keep no blanks at the end, whatever its manual says: seen with 3.0pl1-162
     if name == "CRON_TZ" and not program.reads_cron_tz:
         lost.append(
             Lost(origin, f"CRON_TZ={value}", f"{program.title} does not read it; the times are the machine's")

@@ -118,6 +118,15 @@ def test_what_all_jobs_share_stands_in_the_defaults_and_the_jobs_are_the_same(na
     assert as_chronex_reads(with_shared_defaults(found)).jobs == as_chronex_reads(found).jobs
 
 
+@pytest.mark.parametrize(("program", "value"), [(DEBIAN, "10"), (CRONIE, "10 ")])
+def test_blanks_at_the_end_of_a_quoted_value_are_what_the_cron_makes_of_them(
+    program: CronProgram, value: str
+) -> None:
+    """Debian's own cron, asked in a box, gives the command `10`."""
+    found = read_crontab('SIZE="10 "\n0 1 * * * x\n', BERLIN, CrontabFile(program=program))
+    assert found.jobs[0].table["env"]["SIZE"] == value
+
+
 def test_shared_settings_are_written_once() -> None:
     found = with_shared_defaults(imported("A=1\n0 1 * * * x\nB=2\n0 2 * * * y\n"))
     assert found.defaults["env"] == {"A": "1", "SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
