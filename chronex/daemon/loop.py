@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from chronex.daemon.wakeups import (
     LONGEST_BETWEEN_CHECKS_MS,
     TOLERANCE_MS,
     ClockJump,
+    Rest,
     WakeupDetector,
     wake_on_clock_set,
 )
@@ -62,13 +63,6 @@ HOOKS_S = 2.0
 LONGEST_ASKED_S = 5.0
 # How soon to look again where ends that waited for the store are being recorded.
 ENDS_FIRST_MS = 50
-
-
-class _Rest(NamedTuple):
-    """Nothing is to be done while the change counter of the store is `seen`, and before `next_ms`."""
-
-    seen: int
-    next_ms: int | None
 
 
 class Daemon:
@@ -131,7 +125,7 @@ class Daemon:
         self._stopping = asyncio.Event()
         self._must_take_over = False
         self._woken = asyncio.Event()  # something other than the store ends the sleep
-        self._rested: _Rest | None = None
+        self._rested: Rest | None = None
         self._seen_hooks: int | None = None  # the change counter with which no hook waited
 
     @property
@@ -323,7 +317,7 @@ class Daemon:
                 return Tick((), now_ms + ENDS_FIRST_MS, has_more=False)
             if resting is not None:
                 self._note_back()
-                self._rested = _Rest(-1, resting.next_ms)
+                self._rested = Rest(-1, resting.next_ms)
                 return resting
             if self._away_ms() > LONGEST_BETWEEN_CHECKS_MS:
                 detector.since_ms = now_ms  # nothing could be claimed: what fell due meanwhile counts as missed
@@ -346,9 +340,9 @@ class Daemon:
         A shared store is far away, and idle nodes must not ask it over and over again.
         """
         rest, self._rested = self._rested, None
-        if rest is None or not self.registration.is_shared or rest.seen != seen or self._away_since_ms is not None:
+        if rest is None or not self.registration.is_shared or self._away_since_ms is not None:
             return None
-        if rest.next_ms is not None and rest.next_ms <= self.clock.wall_ms():
+        if not rest.holds(seen, self.clock.wall_ms()):
             return None
         self._rested = rest
         return Tick((), rest.next_ms, has_more=False)
