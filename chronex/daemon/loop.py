@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.periodic_tasks import PeriodicTask, PeriodicTasks
 from chronex.daemon.registration import RENEW_S, Registration, clock_facts, running_attempts
-from chronex.daemon.wakeups import LONGEST_BETWEEN_CHECKS_MS, WakeupDetector, wake_on_clock_set
+from chronex.daemon.wakeups import LONGEST_BETWEEN_CHECKS_MS, Rest, WakeupDetector, wake_on_clock_set
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.commands.boot_starts import start_jobs_of_boot
 from chronex.engine.commands.stopping import RESTART
@@ -56,13 +56,6 @@ HOOKS_S = 2.0
 LONGEST_ASKED_S = 5.0
 # How soon to look again where ends that waited for the store are being recorded.
 ENDS_FIRST_MS = 50
-
-
-class _Rest(NamedTuple):
-    """Nothing is to be done while the change counter of the store is `seen`, and before `next_ms`."""
-
-    seen: int
-    next_ms: int | None
 
 
 class Daemon:
@@ -124,7 +117,7 @@ class Daemon:
         self.on_stopping: Callable[[], None] = lambda: None
         self._stopping = asyncio.Event()
         self._must_take_over = False
-        self._rested: _Rest | None = None
+        self._rested: Rest | None = None
         self._seen_hooks: int | None = None  # the change counter with which no hook waited
 
     @property
@@ -316,7 +309,7 @@ class Daemon:
                 return Tick((), now_ms + ENDS_FIRST_MS, has_more=False)
             if resting is not None:
                 self._note_back()
-                self._rested = _Rest(-1, resting.next_ms)
+                self._rested = Rest(-1, resting.next_ms)
                 return resting
             if self._away_ms() > LONGEST_BETWEEN_CHECKS_MS:
                 detector.since_ms = now_ms  # nothing could be claimed: what fell due meanwhile counts as missed

@@ -145,6 +145,16 @@ def wake_on_clock_set(wake: Callable[[], None]) -> Iterator[None]:
         alarm.close()
 
 
+class Rest(NamedTuple):
+    """Nothing is to be done while the change counter of the store is `seen`, and before `next_ms`."""
+
+    seen: int
+    next_ms: int | None
+
+    def holds(self, seen: int, now_ms: int) -> bool:
+        return self.seen == seen and (self.next_ms is None or now_ms < self.next_ms)
+
+
 class WakeupDetector:
     """Since when the scheduler has been awake without a break, by the wall."""
 
