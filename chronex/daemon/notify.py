@@ -77,7 +77,7 @@ class Notifier:
         return [(notice, reading.job(notice.job)) for notice in notices.waiting(reading, now_ms, AT_ONCE)]
 
     async def _send(self, notice: Notice, job: Job | None) -> None:
-        if job is None or job.notify is None:
+        if job is None or job.notify is None or job.notify.run is None:
             await self._record_result(notice, "the job has no notify command any more")
             return
         report = report_of(notice)

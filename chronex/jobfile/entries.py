@@ -12,6 +12,7 @@ from chronex.expr.diagnostics import with_hint
 from chronex.jobfile.guessed_keys import ADVICE, OTHER_NAMES
 from chronex.jobfile.positions import LineIndex, TextNode, TextSpan
 from chronex.model.calendars import CalendarRules, JobCalendar
+from chronex.model.channels import Channel
 from chronex.model.policies import DstSetting, RetryPolicy
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import escaped, quoted
@@ -97,7 +98,7 @@ class Sheet:
     """One reading of one file: its text, the host's zone, and what was found so far.
 
     `calendars` are those of the file by their names, None where one was refused; they are made as of `now_ms`.
-    `blackout` are those during which nothing starts.
+    `blackout` are those during which nothing starts. `channels` are the file's in the same way.
     """
 
     path: str
@@ -110,6 +111,7 @@ class Sheet:
     now_ms: int = SOME_TIME_MS
     calendars: dict[str, JobCalendar | None] = field(default_factory=dict)
     blackout: tuple[JobCalendar, ...] = ()
+    channels: dict[str, Channel | None] = field(default_factory=dict)
     _lines: LineIndex | None = None
 
     @property

@@ -65,7 +65,7 @@ _PRIORITY = "a job has no rank among others yet; nice = 10 lets its command give
 _MATRIX = "write a job for each value, or loop over the values in the command"
 _LOCK = 'overlap keeps a job from itself; against others write run = ["flock", "/tmp/NAME.lock", "command"]'
 _DAYS = 'write [calendars.NAME] with holidays, dates or ics, and except = ["NAME"] in the job'
-_TOLD = 'notify = ["command"] runs when the job fails and when it is well again; on_complete after every run'
+_TOLD = '[notify.ops] with mail = "…" or webhook = "…", and notify = ["ops"] in the job; or notify = { run = ["…"] }'
 _OUTPUT = "output is kept by itself: chronex logs JOB shows it; log_limit says how much of it"
 _INCLUDE = "apply each file by itself: a store takes the jobs of several"
 _BOOT = 'schedule = "@once +1s" runs once; what belongs to every boot is started by the service manager'

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from chronex.jobfile import inherited_tables, process_table, spread_table, values
+from chronex.jobfile import inherited_tables, notify_table, process_table, spread_table, values
 from chronex.jobfile.entries import Reader
 from chronex.jobfile.function_call import work
-from chronex.jobfile.inherited_tables import NOTIFY
 from chronex.jobfile.lint_table import rule_codes
 from chronex.jobfile.reader import TABLES, TRIGGER
+from chronex.model.channels import NoticeEvent
 from chronex.model.job import MAX_NAME
 from chronex.model.policies import CrashPolicy, RetryPolicy
 from chronex.text.durations import format_duration
@@ -35,6 +35,7 @@ _OFF = {"const": values.OFF}
 _COMMAND = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": _TEXT, "minItems": 1}]}
 
 
+_EVENTS = {"type": "array", "items": {"enum": [one.value for one in NoticeEvent]}, "minItems": 1}
 _WORKDAY = {"type": "integer", "minimum": -23, "maximum": 23, "not": {"const": 0}}
 
 
@@ -66,7 +67,11 @@ _BY_READER: dict[Any, Schema] = {
     inherited_tables.recovery: {"anyOf": [_TEXT, _table("recovery")]},
     inherited_tables.dst: _table("dst"),
     inherited_tables.on_crash: {"anyOf": [{"enum": [one.value for one in CrashPolicy]}, _table("on_crash")]},
-    inherited_tables.notify: {"anyOf": [_COMMAND, _table("notify")]},
+    notify_table.notify: {"anyOf": [_COMMAND, _table("notify")]},
+    notify_table.web_address: {"type": "string", "minLength": 1},
+    notify_table.mail_address: {"type": "string", "minLength": 1},
+    notify_table.smtp: _table("smtp"),
+    notify_table.heartbeat: _table("heartbeat"),
     inherited_tables.environment: {"type": "object", "additionalProperties": _TEXT},
     inherited_tables.secrets: {"anyOf": [_TEXTS, {"type": "object", "additionalProperties": _SECRET}]},
     process_table.account: {"type": ["string", "integer"]},
@@ -90,6 +95,15 @@ _BY_KEY: dict[tuple[str, str], Schema] = {
     ("scheduler", "logs"): _table("logs"),
     ("scheduler", "metrics"): _TEXT,
     ("top", "calendars"): {"type": "object", "propertyNames": _NAME, "additionalProperties": _table("calendar")},
+    ("top", "notify"): {"type": "object", "propertyNames": _NAME, "additionalProperties": _table("channel")},
+    ("channel", "mail"): {"anyOf": [_TEXT, _TEXTS]},
+    ("channel", "webhook"): {"type": "string", "minLength": 1},
+    ("channel", "on"): _EVENTS,
+    ("notify", "on"): _EVENTS,
+    ("notify", "to"): {"type": "array", "items": _NAME},
+    ("smtp", "host"): {"type": "string", "minLength": 1},
+    ("smtp", "password"): _SECRET,
+    ("heartbeat", "every"): _DURATION,
     ("calendar", "dates"): _TEXTS,
     ("calendar", "weekdays"): _TEXTS,
     ("job", "workday"): {"anyOf": [_WORKDAY, {"type": "array", "items": _WORKDAY}]},
@@ -140,8 +154,7 @@ def _object(table: str, keys: Mapping[str, Reader]) -> Schema:
 
 
 def _definitions() -> dict[str, Schema]:
-    tables = {**TABLES, "notify": NOTIFY}
-    return {name: _object(name, keys) for name, keys in sorted(tables.items()) if name != "top"}
+    return {name: _object(name, keys) for name, keys in sorted(TABLES.items()) if name != "top"}
 
 
 def job_file_schema() -> Schema:

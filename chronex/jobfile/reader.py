@@ -38,6 +38,7 @@ from chronex.jobfile.job_tables import (
 )
 from chronex.jobfile.keymap import KEYS, TUI, read_keymap
 from chronex.jobfile.lint_table import LINT, read_lint
+from chronex.jobfile.notify_table import CHANNEL, HEARTBEAT, NOTIFY, SMTP, read_channels
 from chronex.jobfile.parsing import open_json, open_toml, salvage_json, salvage_toml
 from chronex.jobfile.positions import TextSpan
 from chronex.jobfile.process_table import LIMITS
@@ -46,6 +47,7 @@ from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER, SchedulerSettings
 from chronex.jobfile.spread_table import SPREAD
 from chronex.jobfile.values import name
 from chronex.model.calendars import JobCalendar
+from chronex.model.channels import Channel
 from chronex.model.job import Job
 from chronex.text.terminal import quoted
 from chronex.timing.zones import load_zone
@@ -63,6 +65,7 @@ class JobFile:
     properties: tuple[Property, ...] = ()
     warnings: tuple[Problem, ...] = field(default=())
     calendars: tuple[JobCalendar, ...] = ()
+    channels: tuple[Channel, ...] = ()
 
     def job(self, job_id: str) -> Job | None:
         return next((job for job in self.jobs if job.id == job_id), None)
@@ -130,7 +133,8 @@ def _checked(root: Entry, read: Callable[[Entry], Content]) -> JobFile:
     if sheet.problems:
         raise JobFileError(_in_order(sheet.problems))
     calendars = tuple(calendar for calendar in sheet.calendars.values() if calendar is not None)
-    return JobFile(sheet.path, settings, jobs, properties, tuple(_in_order(sheet.warnings)), calendars)
+    channels = tuple(channel for channel in sheet.channels.values() if channel is not None)
+    return JobFile(sheet.path, settings, jobs, properties, tuple(_in_order(sheet.warnings)), calendars, channels)
 
 
 def _inspected(root: Entry, read: Callable[[Entry], Content], fatal: tuple[Problem, ...] = ()) -> Inspection:
@@ -156,6 +160,7 @@ def _unread(entry: Entry) -> Entry:
 TOP_LEVEL: dict[str, Reader] = {
     "scheduler": _unread,
     "calendars": _unread,
+    "notify": _unread,
     "defaults": _unread,
     "jobs": _unread,
     "verify": _unread,
@@ -171,6 +176,9 @@ def _toml_file(root: Entry) -> Content:
         settings = _unless_refused(scheduler, tables["scheduler"], settings)
     zone = FileZone(_known_zone(root.sheet, settings.timezone), _zone_source(tables.get("scheduler"), settings))
     _read_calendars(root, tables, settings, zone.name)
+    if "notify" in tables:
+        with suppress(RefusedError):
+            read_channels(tables["notify"])
     defaults = Defaults()
     if "defaults" in tables:
         defaults = _unless_refused(read_defaults, tables["defaults"], defaults)
@@ -277,4 +285,5 @@ TABLES: Mapping[str, Mapping[str, Reader]] = {
     "top": TOP_LEVEL, "scheduler": SCHEDULER, "defaults": DEFAULTS, "job": JOB, "tasks": TASK, "retry": RETRY,
     "recovery": RECOVERY, "dst": DST, "on_crash": CRASH, "spread": SPREAD, "history": HISTORY, "logs": LOGS,
     "property": PROPERTY, "calendar": CALENDAR, "tui": TUI, "keys": KEYS, "limits": LIMITS, "lint": LINT,
+    "channel": CHANNEL, "notify": NOTIFY, "smtp": SMTP, "heartbeat": HEARTBEAT,
 }  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from chronex.jobfile.entries import Entry, Reader, read_table
+from chronex.jobfile.notify_table import HeartbeatSettings, SmtpSettings, heartbeat, smtp
 from chronex.jobfile.values import (
     duration,
     one_of,
@@ -73,6 +74,9 @@ class SchedulerSettings(Struct, frozen=True):
     update_policy: str = UPDATE_POLICIES[0]
     # Names of calendars during which nothing starts; the jobs have their days.
     blackout: tuple[str, ...] = ()
+    # Who takes the mail of notices, and what is asked again and again as long as this scheduler works.
+    smtp: SmtpSettings | None = None
+    heartbeat: HeartbeatSettings | None = None
 
 
 def _address(entry: Entry) -> Address:
@@ -134,6 +138,8 @@ SCHEDULER: dict[str, Reader] = {
     "on_stop": one_of(*StopMode),
     "labels": text_table,
     "blackout": texts,
+    "smtp": smtp,
+    "heartbeat": heartbeat,
 }
 _FIELDS = {"grace_period": "grace_ms", "reaper_interval": "reaper_interval_ms", "max_age": "max_age_ms"}
 

@@ -39,10 +39,12 @@ _CALENDAR_HEADER = re.compile(r"^[ \t]*\[calendars\.([A-Za-z0-9_-]+)\]", re.MULT
 _CALENDAR_NAME = re.compile(
     r"""\b(?:except|only|blackout)[ \t]*=[ \t]*\[(?:[^\]"']|"[^"]*"|'[^']*')*["']([A-Za-z0-9_-]*)$"""
 )
+_CHANNEL_HEADER = re.compile(r"^[ \t]*\[notify\.([A-Za-z0-9_-]+)\]", re.MULTILINE)
+_CHANNEL_NAME = re.compile(r"""\b(?:notify|to)[ \t]*=[ \t]*\[(?:[^\]"']|"[^"]*"|'[^']*')*["']([A-Za-z0-9_-]*)$""")
 _INLINE = re.compile(r"\b([a-z_]+)[ \t]*=[ \t]*\{(?:[^{}\"']|\"[^\"]*\"|'[^']*')*?([A-Za-z_]*)$")
 _KEY_START = re.compile(r"^[ \t]*([A-Za-z_]*)$")
 # Tables whose keys stand under a name that the user gives.
-_OF_NAMES = {"jobs": "job", "calendars": "calendar"}
+_OF_NAMES = {"jobs": "job", "calendars": "calendar", "notify": "channel"}
 _WITH_OWN_OPTIONS = ("chronex", "trigger", "python")
 _FIELDS = (
     (("*/5", "every 5 minutes"), ("*/15", "every 15 minutes"), ("*/30", "every half hour"), ("0", "on the hour"),
@@ -83,6 +85,9 @@ def completions_at(document: Document, offset: int) -> list[Completion]:
     if document.kind == "chronex" and (named := _CALENDAR_NAME.search(left)) is not None:
         calendars = dict.fromkeys(header[1] for header in _CALENDAR_HEADER.finditer(document.text))
         return _items(((name, "calendar", VALUE) for name in calendars), offset - len(named[1]), offset)
+    if document.kind == "chronex" and (named := _CHANNEL_NAME.search(left)) is not None:
+        channels = dict.fromkeys(header[1] for header in _CHANNEL_HEADER.finditer(document.text))
+        return _items(((name, "channel", VALUE) for name in channels), offset - len(named[1]), offset)
     starts = _EXPRESSION_STARTS.get(document.kind)
     inside = starts.search(left) if starts is not None else None
     if inside is not None:
