@@ -25,7 +25,7 @@ BELOW_DECISION = BELOW_TIMING | {"timing"}
 BELOW_JOBFILE = BELOW_DECISION | {"decision"}
 BELOW_ENGINE = BELOW_JOBFILE | {"storage"}
 BELOW_VIEWS = BELOW_ENGINE | {"engine"}
-BELOW_DAEMON = BELOW_VIEWS | {"jobfile", "views", "run", "keeper", "store", "verify"}
+BELOW_DAEMON = BELOW_VIEWS | {"jobfile", "views", "run", "keeper", "store", "verify", "channels"}
 BELOW_CLI = BELOW_DAEMON | {"daemon", "declarative", "lint", "lsp", "imports", "testing", "chronex"}
 ALLOWED: dict[str, set[str]] = {
     "version": set(),
@@ -45,6 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     "keeper": FOUNDATION | {"model", "run"},
     "store": FOUNDATION | {"model", "storage"},
     "verify": BELOW_VIEWS | {"jobfile"},
+    "channels": BELOW_VIEWS | {"jobfile", "run"},
     "daemon": BELOW_DAEMON,
     "declarative": BELOW_DAEMON | {"daemon"},
     "lint": BELOW_JOBFILE | {"jobfile"},
@@ -60,7 +61,7 @@ ALLOWED: dict[str, set[str]] = {
 # Inside the engine a module may import those of the rows above its own. `commands` and `update` stand beside each other.
 ENGINE_ROWS: list[set[str]] = [
     {"execution_report", "usual"},
-    {"orders", "plan", "decided_spans", "job_counters"},
+    {"orders", "plan", "decided_spans", "job_counters", "outbox"},
     {"admit", "unknown_ends", "task_state", "idempotency", "notices", "clock_steps", "membership"},
     {"lifecycle"},
     {"takeover", "commands", "update"},

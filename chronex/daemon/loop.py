@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -15,6 +15,7 @@ from chronex.daemon import skip_log
 from chronex.daemon.age_clock import AgeClock
 from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
+from chronex.daemon.node_troubles import NodeTroubles
 from chronex.daemon.periodic_tasks import PeriodicTask, PeriodicTasks
 from chronex.daemon.registration import RENEW_S, Registration
 from chronex.daemon.wakeups import (
@@ -41,6 +42,7 @@ from chronex.model.occurrence import Attempt
 from chronex.model.placement import fits_node
 from chronex.model.policies import StopMode
 from chronex.model.records import Node
+from chronex.model.troubles import TroubleCode
 from chronex.run import RunContext, is_alive
 from chronex.run.functions import Calls
 from chronex.storage import journal
@@ -78,6 +80,7 @@ class Daemon:
         self.store = store
         self.engine = engine
         self.clock = run_context.clock
+        self.troubles = NodeTroubles(self.clock, self._tell_troubles)
         self.registration = Registration(store, node, self.clock, self._described)
         self.registration.on_trusted = self._tell_keepers
         engine.placement = lambda job: fits_node(job, self.node)
@@ -106,7 +109,8 @@ class Daemon:
         )
         if node.lease_ms:
             own = (PeriodicTask("lease", RENEW_S, self._heartbeat), *own[1:])
-        self.periodic = PeriodicTasks((*own, *periodic), self.clock, self.journal)
+        self.periodic = PeriodicTasks((*own, *periodic), self.clock, self._note_chore)
+        self.closers: list[Callable[[], Awaitable[None]]] = []  # what goes on beside the loop ends by these
         self.zone = settings.timezone
         self.settings_listeners: list[
             Callable[[SchedulerSettings], None]
@@ -130,7 +134,26 @@ class Daemon:
 
     def _described(self, node: Node) -> Node:
         awake_ms = self._detector.since_ms if node.lease_ms else None
-        return replace(node, functions=self.calls.names, imports=self.calls.can_import, awake_since_ms=awake_ms)
+        functions, imports = self.calls.names, self.calls.can_import
+        troubles = self.troubles.found
+        return replace(node, functions=functions, imports=imports, awake_since_ms=awake_ms, troubles=troubles)
+
+    def _tell_troubles(self) -> None:
+        if self.is_at_work:
+            self._note(self.registration.put(self.node))  # else the next heartbeat tells it
+
+    def _note_chore(self, name: str, data: dict[str, Any]) -> None:
+        chore = str(data["chore"])
+        if name == "ChoreFailed":
+            self.troubles.begin(TroubleCode.CHORE_FAILS, f"{chore}: {data['reason']}", chore)
+        else:
+            self.troubles.end(TroubleCode.CHORE_FAILS, chore)
+        self.journal(name, data)
+
+    @property
+    def is_able_to_start(self) -> bool:
+        """Whether what is due would be recorded and started."""
+        return self._away_since_ms is None and self.registration.is_trusted and not self.is_stopping
 
     def stop(self, mode: StopMode | None = None, within_ms: int | None = None) -> None:
         """No new claim from now on; what runs is left, waited for or stopped, by default as the settings say.
@@ -455,6 +478,8 @@ class Daemon:
         """Wait until all that runs has ended; then record that this node has stopped."""
         self.executor.prestart.discard()
         await self.periodic.stop()
+        for close in self.closers:
+            await close()
         if not self._stopping.is_set():  # `once`: all that was due runs to its end, later tasks of its jobs too
             await self.executor.finish()
         self.journal("SchedulerStopRequested", {"node": self.node.id})

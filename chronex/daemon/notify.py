@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from chronex.clock import Clock
+from chronex.daemon.channel_sender import ChannelSender
 from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.engine import notices
 from chronex.engine.usual import slow_run
@@ -18,7 +21,7 @@ from chronex.model.records import Notice
 from chronex.run.environment import instant_text
 from chronex.run.hooks import send_to_command
 from chronex.run.spawn import RunContext
-from chronex.storage.ports import ReadTransaction, Store
+from chronex.storage.ports import ReadTransaction, Store, Transaction
 from chronex.storage.records import Reading, Records
 
 EVERY_S = 2.0
@@ -27,13 +30,15 @@ AT_ONCE = 4
 LONGEST_S = 20.0
 LONGEST_REASON = 2_000
 _JOBS_AT_ONCE = 1_000
+NoteFn = Callable[[Records, str], bool]
 
 
 class Notifier:
-    """Finds late jobs and slow runs every LATE_EVERY_MS, and sends the notices that wait."""
+    """Finds late jobs, slow runs and long ones every LATE_EVERY_MS, and sends the notices that wait."""
 
-    def __init__(self, store: Store, run_context: RunContext) -> None:
+    def __init__(self, store: Store, run_context: RunContext, channels: ChannelSender | None = None) -> None:
         self._store = store
+        self._channels = channels
         self._run_context = run_context
         self._clock: Clock = run_context.clock
         self._next_late_check_ms = 0
@@ -45,6 +50,8 @@ class Notifier:
         if self._clock.monotonic_ms() >= self._next_late_check_ms:
             self._next_late_check_ms = self._clock.monotonic_ms() + LATE_EVERY_MS
             await asyncio.to_thread(self.find_late)
+        if self._channels is not None:
+            await self._channels.start_due()
         now_ms = self._clock.wall_ms()
         found = await asyncio.to_thread(self._store.view, lambda tx: self._due(Reading(tx), now_ms))
         await asyncio.gather(*(self._send(notice, job) for notice, job in found))
@@ -55,23 +62,21 @@ class Notifier:
         now_ms = self._clock.wall_ms()
         while True:
 
-            def late_page(tx: ReadTransaction, after: str | None = after) -> tuple[list[str], list[str], str | None]:
+            def page(tx: ReadTransaction, after: str | None = after) -> tuple[list[tuple[NoteFn, str]], str | None]:
                 reading = Reading(tx)
                 jobs = reading.expecting(after, _JOBS_AT_ONCE)
-                late = [job.id for job in jobs if notices.overdue(reading, job, now_ms) is not None]
-                slow = [job.id for job in jobs if slow_run(reading, job, now_ms) is not None]
-                return late, slow, jobs[-1].id if jobs else None
+                late = [
+                    (notices.note_late, job.id) for job in jobs if notices.overdue(reading, job, now_ms) is not None
+                ]
+                slow = [(notices.note_slow, job.id) for job in jobs if slow_run(reading, job, now_ms) is not None]
+                long = [(notices.note_long, job.id) for job in jobs if notices.long_run(reading, job, now_ms)]
+                return [*late, *slow, *long], jobs[-1].id if jobs else None
 
-            late, slow, after = self._store.view(late_page)
-            for name in late:
-                self._store.update(lambda tx, name=name: notices.note_late(Records(tx, now_ms), name))  # type: ignore[misc]
-            for name in slow:
-                self._note_slow(name, now_ms)
+            found, after = self._store.view(page)
+            for note, name in found:
+                self._store.update(partial(_noted, note, name, now_ms))
             if after is None:
                 return
-
-    def _note_slow(self, name: str, now_ms: int) -> None:
-        self._store.update(lambda tx: notices.note_slow(Records(tx, now_ms), name))
 
     def _due(self, reading: Reading, now_ms: int) -> list[tuple[Notice, Job | None]]:
         return [(notice, reading.job(notice.job)) for notice in notices.waiting(reading, now_ms, AT_ONCE)]
@@ -94,6 +99,10 @@ class Notifier:
 
     async def _record_result(self, notice: Notice, problem: str) -> None:
         await self._store.update_async(notices.settled(notice, problem, self._clock.wall_ms()))
+
+
+def _noted(note: NoteFn, name: str, now_ms: int, tx: Transaction) -> None:
+    note(Records(tx, now_ms), name)
 
 
 def report_of(notice: Notice) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from chronex.engine.admit import MOST_QUEUED, Verdict, admit, barred_now, gives_
 from chronex.engine.decided_spans import spans_with_latest
 from chronex.engine.lifecycle import Lifecycle, waiting_first
 from chronex.engine.membership import awake_since, refuse_lost
-from chronex.engine.notices import has_hooks_left, hooks_left
+from chronex.engine.notices import has_hooks_left, hooks_left, note_missed
 from chronex.engine.orders import AttemptEnd, Order
 from chronex.engine.plan import (
     CATCHING_UP,
@@ -22,7 +22,9 @@ from chronex.engine.plan import (
     MOST_LISTED,
     NOT_STARTABLE,
     Chance,
+    InstantOutcome,
     Limits,
+    Plan,
     is_behind,
     plan_job,
     span_data,
@@ -249,6 +251,11 @@ def _count_from_start(records: Records, attempt: Attempt, at_ms: int) -> None:
         records.put(replace(occurrence, deadline_ms=occurrence.deadline_ms + at_ms - occurrence.started_ms))
 
 
+def _is_missed(outcome: InstantOutcome) -> bool:
+    """It was due while nothing ran, and could have started."""
+    return not outcome.runs and outcome.reason.code not in NOT_STARTABLE
+
+
 def _is_cancel(record: JobProgress | Occurrence | Run) -> bool:
     return isinstance(record, Occurrence) and record.state is OccurrenceState.RUNNING
 
@@ -362,15 +369,21 @@ class _Decisions:
             if span is not None:
                 self._emit("OccurrencesMissed", job.id, None, span.reason, span_data(span))
         self.planned += len(plan.planned)
+        self._note_missed(job, plan)
         for occurrence, outcome in plan.planned:
             if job.progress.was_decided(occurrence.nominal_ms) or not self.records.create(occurrence):
                 self._emit("OccurrenceAlreadyClaimed", job.id, occurrence.nominal_ms)
             elif not outcome.runs:
-                is_skipped = outcome.reason.code in NOT_STARTABLE
-                state = OccurrenceState.SKIPPED if is_skipped else OccurrenceState.MISSED
+                state = OccurrenceState.MISSED if _is_missed(outcome) else OccurrenceState.SKIPPED
                 self.lifecycle.end_unstarted(occurrence, state, outcome.reason)
             elif occurrence.due_ms <= self.records.now_ms:
                 self._admit(occurrence)
+
+    def _note_missed(self, job: Job, plan: Plan) -> None:
+        """Only where none of them runs later in place of the others: then the work is not done."""
+        missed = [(one.nominal_ms, way.reason) for one, way in plan.planned if _is_missed(way)]
+        if missed and not any(way.runs for one, way in plan.planned if one.recovery):
+            note_missed(self.records, job, [nominal_ms for nominal_ms, _ in missed], missed[-1][1])
 
     def _catch_up_limit(self, job: Job) -> int:
         """How many more missed runs the job may catch up with."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from chronex.engine import idempotency, task_state
 from chronex.engine.job_counters import counted, pause_event
-from chronex.engine.notices import FAILING, ON_TIME, RECOVERED, WITH_ERRORS, order_hook, put_notice
+from chronex.engine.notices import note_end, note_on_time, note_start, order_hook
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
 from chronex.engine.plan import Chance, next_plan_ms
 from chronex.model.event import Event
@@ -76,6 +76,7 @@ class Lifecycle:
         )
         self._count(job.id, last_run_ms=now, fired=1)
         self.emit("OccurrenceStarted", claimed, data=_start_data(version, occurrence, now))
+        note_start(self.records, job, claimed)
         if not tasks:  # job files and programs are refused without one, and older ones may be stored
             self._finish(claimed, OccurrenceState.FAILED, Reason(ReasonCode.NO_TASKS))
             return
@@ -133,8 +134,8 @@ class Lifecycle:
         good = state is OccurrenceState.COMPLETED
         job = self.records.job(occurrence.job)
         if job is not None:
-            self._note_failures(job, ended)
-            self._note_on_time(job, ended)
+            note_end(self.records, job, ended)
+            note_on_time(self.records, job, ended)
         self.emit(f"Occurrence{_event_word(state)}", ended, reason, data={"errors": errors} if errors else None)
         how = "completed" if good else "canceled" if state is OccurrenceState.CANCELED else "failed"
         self._count(occurrence.job, **{how: 1}, completed_with_errors=1 if errors else 0)
@@ -142,27 +143,6 @@ class Lifecycle:
         if version is not None:
             self._call_hook(version, ended, "on_complete")
         self._wake_fixed_delay(occurrence.job)
-
-    def _note_failures(self, job: Job, ended: Occurrence) -> None:
-        """The notices of failures in a row, of the recovery from them, and of errors; `ended` is not counted yet."""
-        if job.notify is None:
-            return
-        if ended.errors and job.notify.on_errors:
-            put_notice(self.records, job, WITH_ERRORS, ended.nominal_ms, ended.reason, 0)
-        failures, limit = job.progress.counters.failures_in_a_row, job.notify.after_failures
-        if ended.state in _FAILED and failures + 1 == limit:
-            put_notice(self.records, job, FAILING, ended.nominal_ms, ended.reason, failures + 1)
-        elif ended.state is OccurrenceState.COMPLETED and failures >= limit and job.notify.on_recovery:
-            put_notice(self.records, job, RECOVERED, ended.nominal_ms, NO_REASON, failures)
-
-    def _note_on_time(self, job: Job, ended: Occurrence) -> None:
-        """A job that was late is on time again when the late occurrence, or a later one, completes."""
-        late_ms = job.progress.late_ms
-        if late_ms is None or ended.state is not OccurrenceState.COMPLETED or ended.nominal_ms < late_ms:
-            return
-        self.records.put(replace(job.progress, late_ms=None))
-        if job.notify is not None and job.notify.on_recovery:
-            put_notice(self.records, job, ON_TIME, ended.nominal_ms, NO_REASON, 0)
 
     def _wake_fixed_delay(self, job_id: str) -> None:
         """An interval with a fixed delay counts from the end of its run, or of the occurrence that was skipped."""

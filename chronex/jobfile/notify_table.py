@@ -29,10 +29,10 @@ from chronex.model.policies import NotifyPolicy
 from chronex.text.durations import UNITS
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
+from chronex.text.web_addresses import url_problem
 
 MOST_CHANNELS = 50
 MOST_ADDRESSES = 50
-LONGEST_URL = 2_000
 SHORTEST_BEAT_MS = 10_000
 # What a mail server reads as one address and nothing else: no spaces, brackets, line breaks or lists.
 _ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_{|}~-]{1,64}@[A-Za-z0-9.-]{1,253}|[A-Za-z0-9._-]{1,64}", re.ASCII)
@@ -69,30 +69,12 @@ def web_address(entry: Entry) -> str:
     written = filled_text(entry)
     if is_reference(written):
         return secret_source(entry)
-    problem = _url_problem(written)
+    problem = url_problem(written)
     if problem:
         # The text may be a secret, which must not stand in a message.
         hint = f"write {entry.assignment(chr(34) + 'https://example.com/…' + chr(34))}, or where it is kept: file:/…"
         entry.refuse(f"{entry.label}: {problem}", hint, "J041")
     return written
-
-
-def _url_problem(written: str) -> str:
-    """What keeps a text from being an address that can be asked; empty where nothing does."""
-    if len(written) > LONGEST_URL:
-        return f"an address has at most {LONGEST_URL} characters"
-    if not written.isascii() or not written.isprintable() or " " in written:
-        return "an address has no spaces, control or other than ASCII characters"
-    try:
-        parts = urlsplit(written)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        return "this is no address"
-    if parts.scheme not in ("http", "https") or not host or port == 0:
-        return "this is no address of http: or https:"
-    if parts.username is not None or parts.password is not None:
-        return "a name and a password in an address would be stored; keep the address in a file"
-    return "an address has no # here" if parts.fragment else ""
 
 
 def _webhook(entry: Entry) -> str:

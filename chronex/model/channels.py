@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from urllib.parse import urlsplit
 
 from msgspec import Struct
+
+from chronex.text.web_addresses import shown_host
 
 # Where a value is kept that must not stand in the file itself; `command:` is for the secrets of tasks alone.
 REFERENCES = ("file:", "env:", "credential:")
@@ -80,10 +81,4 @@ def masked_url(written: str) -> str:
     """The scheme and the host of an address. Where it is kept elsewhere, that place: it is no secret."""
     if is_reference(written):
         return written
-    try:
-        parts = urlsplit(written)
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        return "…"
-    shown = f"[{host}]" if ":" in host else host
-    return f"{parts.scheme}://{shown}{f':{port}' if port else ''}/…"
+    return shown_host(written)

@@ -21,7 +21,17 @@ from chronex.errors import DamagedRecordError, NewerRecordError, RecordTooLargeE
 from chronex.model.event import Event
 from chronex.model.job import NO_PROGRESS, Job, JobProgress, JobVersion
 from chronex.model.occurrence import Attempt, Occurrence, Run
-from chronex.model.records import Idempotency, Node, Notice, Quarantined, Record, Sequence, StoreMeta, TaskState
+from chronex.model.records import (
+    ChannelState,
+    Idempotency,
+    Node,
+    Notice,
+    Quarantined,
+    Record,
+    Sequence,
+    StoreMeta,
+    TaskState,
+)
 from chronex.storage import keys
 from chronex.storage.ports import MAX_VALUE_BYTES
 
@@ -45,6 +55,8 @@ TYPES: dict[bytes, type[Record]] = {
     keys.TASK_STATE: TaskState,
     keys.STAGED_STATE: TaskState,
     keys.NOTICE: Notice,
+    keys.CHANNEL_NOTICE: Notice,
+    keys.CHANNEL: ChannelState,
     keys.QUARANTINE: Quarantined,
     keys.STORE_META: StoreMeta,
     keys.JOURNAL_HEAD: Sequence,

@@ -15,7 +15,7 @@ from typing import Any
 from chronex.errors import InvalidKeyError
 from chronex.model.job import Job, JobProgress, JobVersion, check_name
 from chronex.model.occurrence import Attempt, Occurrence, Run
-from chronex.model.records import Idempotency, Node, Notice, Record
+from chronex.model.records import ChannelState, Idempotency, Node, Notice, Record
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 
 META = b"M"
@@ -31,6 +31,8 @@ IDEMPOTENCY = b"I"
 TASK_STATE = b"S"
 STAGED_STATE = b"T"
 NOTICE = b"W"
+CHANNEL_NOTICE = b"w"
+CHANNEL = b"c"
 QUARANTINE = b"Q"
 
 DUE = b"D"
@@ -92,6 +94,19 @@ def node_key(node: str) -> bytes:
 
 def notice_key(job: str, at_ms: int, kind: str) -> bytes:
     return NOTICE + _name(job) + instant(at_ms) + _name(kind, "notice")
+
+
+def channel_notice_key(channel: str, at_ms: int, job: str, kind: str, nominal_ms: int) -> bytes:
+    """In the order of the channel's deliveries. Several runs of a job may end in one millisecond."""
+    return within_channel(channel) + instant(at_ms) + _name(job) + _name(kind, "notice") + instant(nominal_ms)
+
+
+def within_channel(channel: str) -> bytes:
+    return CHANNEL_NOTICE + _name(channel, "channel")
+
+
+def channel_key(channel: str) -> bytes:
+    return CHANNEL + _name(channel, "channel")
 
 
 def notice_kind(key: bytes) -> str:
@@ -177,6 +192,8 @@ def key_of(record: Record) -> bytes:
 
 def _key_of_notice(notice: Notice) -> bytes:
     """A hook is called for one occurrence, of which several may end in one millisecond."""
+    if notice.channel:
+        return channel_notice_key(notice.channel, notice.at_ms, notice.job, notice.kind, notice.nominal_ms or 0)
     return notice_key(notice.job, notice.nominal_ms or 0 if notice.is_hook else notice.at_ms, notice.kind)
 
 
@@ -189,6 +206,7 @@ _KEYS: dict[type, Callable[[Any], bytes]] = {
     Attempt: lambda one: attempt_key(one.job, one.nominal_ms, one.task, one.number),
     Node: lambda node: node_key(node.id),
     Notice: _key_of_notice,
+    ChannelState: lambda state: channel_key(state.channel),
     Idempotency: lambda idempotency: idempotency_key(idempotency.key),
 }
 
@@ -200,7 +218,8 @@ def index_keys(key: bytes, record: Record) -> tuple[bytes, ...]:
 
 
 def _job_indexes(key: bytes, job: Job) -> tuple[bytes, ...]:
-    return (EXPECTING + key,) if job.expect_within_ms is not None or job.expect_usual else ()
+    is_watched = job.notify is not None and job.notify.long_after_ms is not None
+    return (EXPECTING + key,) if job.expect_within_ms is not None or job.expect_usual or is_watched else ()
 
 
 def _progress_indexes(key: bytes, progress: JobProgress) -> tuple[bytes, ...]:

@@ -27,7 +27,7 @@ from chronex.model import (
     TaskState,
 )
 from chronex.model.job import NO_PROGRESS, JobProgress
-from chronex.model.records import Sequence
+from chronex.model.records import ChannelState, Sequence
 from chronex.storage import codec, keys
 from chronex.storage.records import key_of
 
@@ -55,6 +55,8 @@ KEYED: list[Record] = [
     Node(id="n1", process=PROCESS, host="here"),
     Idempotency(key="any text at all", expires_ms=AT),
     Notice(job="backup", kind="failing", at_ms=AT, nominal_ms=AT),
+    Notice(job="backup", kind="failing", at_ms=AT, nominal_ms=AT, channel="ops", problem="no answer"),
+    ChannelState(channel="ops", tries=2, problem="no answer", next_ms=AT),
 ]
 SAMPLES: list[tuple[bytes, Record]] = [
     (key_of(JOB), replace(JOB, progress=NO_PROGRESS)),  # a job is two rows
