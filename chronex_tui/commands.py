@@ -18,6 +18,7 @@ from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import text_of
 from chronex.model.states import RunState
 from chronex.storage.records import Records
+from chronex.storage.scopes import WHOLE, of_jobs
 from chronex.text.terminal import cell_safe
 from chronex_tui.data import CommandDone, DataArrived, Worker
 from chronex_tui.model.available_actions import shell_command
@@ -103,7 +104,8 @@ class StoreCommands:
 
         def work() -> None:
             try:
-                result = store.update(lambda tx: command.work(Records(tx, now), self.actor))
+                scope = of_jobs(*command.jobs) if command.jobs else WHOLE
+                result = store.update(lambda tx: command.work(Records(tx, now), self.actor), scope=scope)
                 done = CommandDone(result.text, result.is_refused, command.jobs)
             except ChronexError as error:
                 for name in command.jobs:

@@ -309,7 +309,8 @@ class Live:
             self._store = self.source.open()
         except (ChronexError, OSError) as error:
             is_new = self.source.is_missing() and not self._last.rows
-            self._report_problem("no store yet: chronex apply or chronex run makes one" if is_new else str(error))
+            sentence = "no store yet: chronex apply or chronex run makes one" if is_new else str(error)
+            self._report_problem(sentence, is_refused=not is_new)
             return None
         self._board.invalidate()
         return self._store
@@ -330,8 +331,9 @@ class Live:
         else:
             self._report_problem(f"this should not have happened ({type(error).__name__}: {error})")
 
-    def _report_problem(self, sentence: str) -> None:
-        self._last = replace(self._last, problem=sentence, is_there=bool(self._last.rows))
+    def _report_problem(self, sentence: str, *, is_refused: bool = False) -> None:
+        is_there = bool(self._last.rows)
+        self._last = replace(self._last, problem=sentence, is_there=is_there, is_refused=is_refused)
         self._send(self._last)
 
     # -- reading ------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ ALLOWED: dict[str, set[str]] = {
 ENGINE_ROWS: list[set[str]] = [
     {"execution_report", "usual"},
     {"orders", "plan", "decided_spans", "job_counters", "outbox"},
-    {"admit", "unknown_ends", "task_state", "idempotency", "notices", "clock_steps", "membership"},
+    {"admit", "unknown_ends", "task_state", "idempotency", "notices", "clock_steps", "membership", "shared_logs"},
     {"lifecycle"},
     {"takeover", "commands", "update"},
     {"engine"},

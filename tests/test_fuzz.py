@@ -22,7 +22,7 @@ MOST_WORK = 100.0  # units; the worst text needs about twenty, and one that is r
 SUSPICIOUS_S = 0.005
 VALID = (
     "*/5 * * * *", "0 9 * * MON-FRI", "0 0 1,15 * FRI", "30 4 1-7/2 JAN-MAR *", "*/10 * * * * *", "0 0 L * *",
-    "0 0 LW * *", "0 0 L-3 * *", "0 0 15W * *", "0 0 * * 5L", "0 0 * * MON#2", "0 22-2 * * FRI-MON", "@daily",
+    "0 0 LW * *", "0 0 L-3 * *", "0 0 15W * *", "0 0 * * 5L", "0 0 * * MON#2", "0 9 15,L * *", "0 9 * * MON#1,THU#1,SAT", "0 22-2 * * FRI-MON", "@daily",
     "TZ=Asia/Seoul 0 9 * * MON-FRI {jitter:30s, until:2027-12-31}", "TZ=America/Chicago 0 0 L * * <tag:monthly+report>",
     "@every 1h30m", "@every 1h-2h {max:10}", "@once 2027-03-01T09:00:00+09:00", "@once +20m {tag:reminder}",
     "R5/2026-01-01T00:00:00Z/P1M", "R/2026-01-31T09:00/P1Y2M3W4DT5H6M7.5S", "TZ=UTC @hourly {stagger:5m, window:15m}",
@@ -36,6 +36,7 @@ PIECES = (
     "\U0001f600", "America/New_York", "__init__/x", "../../etc/passwd", "(", "%", "\\", "'", '"',
 )  # fmt: skip
 HOSTILE = {
+    "a page of days by their place": "0 0 " + "L,1W," * 800 + "L * *",
     "nothing": "",
     "blanks": " \t ",
     "a lone zone prefix": "TZ=",

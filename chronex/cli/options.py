@@ -185,7 +185,10 @@ def job_file_path(option: str | None, environ: Mapping[str, str] = os.environ) -
         return here
     from platformdirs import user_config_path
 
-    return user_config_path("chronex", appauthor=False) / JOB_FILE
+    try:
+        return user_config_path("chronex", appauthor=False) / JOB_FILE
+    except RuntimeError:
+        return here  # a user without a home directory has no job file of their own
 
 
 def is_named(option: str | None, environ: Mapping[str, str] = os.environ) -> bool:
@@ -216,7 +219,10 @@ def store_place(option: str | None, environ: Mapping[str, str] = os.environ) -> 
         raise UsageError(f"{source} is a {scheme} address, and a store is a directory or a postgresql:// address")
     from platformdirs import user_state_path
 
-    return user_state_path("chronex", appauthor=False) / "store"
+    try:
+        return user_state_path("chronex", appauthor=False) / "store"
+    except RuntimeError:
+        raise UsageError(f"this user has no home directory; name a store with --store or {STORE_VARIABLE}") from None
 
 
 def _scheme_of(text: str) -> str | None:

@@ -14,7 +14,7 @@ from chronex.expr.describe import describe
 from chronex.model.job import Call, Job, Task, Work
 from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.placement import describe_placement
-from chronex.model.policies import CrashCheck, CrashPolicy, NotifyPolicy, RecoveryPolicy, RetryPolicy
+from chronex.model.policies import CrashCheck, CrashPolicy, NotifyPolicy, RecoveryPolicy, RetryPolicy, RunOn
 from chronex.model.reasons import text_of
 from chronex.model.states import OccurrenceState
 from chronex.text.durations import brief_duration, format_duration
@@ -25,7 +25,7 @@ from chronex.timing.job_schedule import CUSTOM
 from chronex.timing.zones import Zone
 from chronex.views.filters import command_text
 from chronex.views.jobs import GLYPHS, MEANING, Detail, NextRun, Outcome, Retry, Row, Situation
-from chronex.views.nodes import NodeRow
+from chronex.views.nodes import NodeRow, concern_words
 from chronex.views.wording import full, retry_words, state_words, upcoming
 
 SITUATION_COLOURS = {
@@ -102,15 +102,33 @@ def node_json(row: NodeRow) -> dict[str, Any]:
         "id": node.id,
         "state": row.state.value,
         "is_alive": row.is_alive,
+        "name": row.name,
         "host": node.host,
         "pid": node.process.pid,
         "version": node.chronex,
+        "tzdata": node.tzdata or None,
+        "labels": node.labels,
         **timed("started", node.started_ms),
         **timed("heartbeat", node.seen_ms),
         "heartbeat_age_ms": row.silent_ms,
         **timed("stopped", node.stopped_ms),
         "slots": node.places,
         "running": row.running,
+        "work": [
+            {
+                "job": one.job,
+                "task": one.task,
+                "attempt": one.number,
+                **timed("nominal", one.nominal_ms),
+                **timed("since", one.since_ms),
+            }
+            for one in row.work
+        ],
+        "clock_ahead_ms": node.clock_ahead_ms,
+        "clock_within_ms": node.clock_within_ms,
+        **timed("lost", node.lost_ms),
+        **timed("refused", node.refused_ms),
+        "concerns": [{"code": one.value, "words": concern_words(row, one)} for one in row.concerns],
         "functions": None if node.functions is None else list(node.functions),
     }
 
@@ -306,8 +324,13 @@ def _policies(job: Job) -> Iterator[tuple[str, str]]:
         yield "expect", "no longer than usual"
     if job.tags:
         yield "tags", ", ".join(job.tags)
-    if placed := describe_placement(job):
+    placed = describe_placement(job)
+    if job.run_on is RunOn.EACH and not job.target:
+        yield "runs on", f"each node that fits{': ' if placed else ''}{placed}, with a history of its own for each"
+    elif placed:
         yield "runs on", placed
+    if job.wait_for_node_ms is not None:
+        yield "waits", f"at most {format_duration(job.wait_for_node_ms)} for a node that can run it"
     yield "version", f"{job.version}, from {job.source}" if job.source else str(job.version)
 
 
@@ -353,6 +376,9 @@ def detail_json(detail: Detail) -> dict[str, Any]:
         "tags": list(job.tags),
         "nodes": list(job.nodes),
         "node_labels": dict(job.node_labels),
+        "run_on": job.run_on.value,
+        "target": job.target or None,
+        "wait_for_node_ms": job.wait_for_node_ms,
         "metadata": dict(job.metadata),
         "version": job.version,
         "source": job.source,

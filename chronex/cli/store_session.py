@@ -18,6 +18,7 @@ from chronex.engine.membership import seems_alive
 from chronex.model.occurrence import Occurrence
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage.records import Reading, Records
+from chronex.storage.scopes import WHOLE, Scope
 from chronex.text.terminal import terminal_safe
 from chronex.timing.zones import Zone
 from chronex_store.daemon_lock import is_daemon_alive, lock_holder
@@ -121,9 +122,9 @@ class StoreSession:
         ]
         return max(living, key=lambda node: node.started_ms).process.pid if living else None
 
-    def change(self, fn: Callable[[Records], T], *, use_reserve: bool = False) -> T:
+    def change(self, fn: Callable[[Records], T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         """One command in one transaction, at the store's time; `use_reserve` ones end work and need no free disk."""
-        return self.store.update(lambda tx: fn(Records(tx, self.store.now())), use_reserve=use_reserve)
+        return self.store.update(lambda tx: fn(Records(tx, self.store.now())), use_reserve=use_reserve, scope=scope)
 
     def read(self, fn: Callable[[Reading], T]) -> T:
         return self.store.view(lambda tx: fn(Reading(tx)))

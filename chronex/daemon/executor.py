@@ -39,6 +39,7 @@ from chronex.run.functions import Calls
 from chronex.run.hooks import run_hook
 from chronex.run.request import DEFAULT_GRACE_MS
 from chronex.run.supervise import never_started, unknown_exit
+from chronex.storage import scopes
 from chronex.storage.journal import append
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
@@ -115,7 +116,8 @@ class StartRecorder:
     async def _record(self, taken: list[_Waiting]) -> None:
         try:
             update = self.engine.all_started([one.start for one in taken])
-            refused = await self.store.update_async(update, use_reserve=True)
+            scope = scopes.of_jobs(*(one.start.attempt.job for one in taken))
+            refused = await self.store.update_async(update, use_reserve=True, scope=scope)
         except Exception as problem:
             for one in taken:
                 if not one.recorded.done():
@@ -147,6 +149,10 @@ class StopRequest(Cancellation):
             self.request(text_of(reason))
 
 
+async def _nothing_more(_attempt: Attempt) -> None:
+    """Nobody else waits for the end of an attempt."""
+
+
 class Executor:
     """Carries out orders. `on_unrecorded` is called when a start or an end could not be recorded.
 
@@ -172,6 +178,7 @@ class Executor:
         self.clock = run_context.clock
         self._on_unrecorded = on_unrecorded
         self.on_end: Callable[[Attempt, AttemptState], None] = lambda attempt, state: None
+        self.on_recorded: Callable[[Attempt], Awaitable[None]] = _nothing_more  # its end is on record
         self.on_process_stopped: Callable[[], None] = lambda: None  # one that a hanging node had left running
         self.patience = StorePatience()
         self._stopped_here: set[str] = set()
@@ -289,13 +296,14 @@ class Executor:
     async def _settle_hook(self, order: RunHook, problem: str) -> None:
         now_ms, notice = self.clock.wall_ms(), order.notice
         if notice is not None:
-            await self.store.update_async(settled(notice, problem, now_ms), use_reserve=True)
+            update = settled(notice, problem, now_ms)
+            await self.store.update_async(update, use_reserve=True, scope=scopes.of_jobs(notice.job))
         elif problem:
             lost = Notice(
                 job=order.job.id, kind=order.report.hook, at_ms=now_ms, nominal_ms=order.occurrence.nominal_ms
             )
             event = hook_failed(lost, problem, now_ms, is_given_up=True)
-            await self.store.update_async(lambda tx: append(tx, event))
+            await self.store.update_async(lambda tx: append(tx, event), scope=scopes.JOURNAL_ONLY)
 
     async def _attempt(self, launch: Launch, request: AttemptRequest, held: HeldCommand | None) -> None:
         attempt = launch.attempt
@@ -454,10 +462,10 @@ class Executor:
         fields = {**log_fields(attempt), "state": end.state, "exit_code": end.exit_code, "reason": reason}
         log_event(log, "attempt ended", fields)
         self.on_end(attempt, AttemptState(end.state))
-        update = self.engine.ended(attempt, end, self.clock.wall_ms())
+        update, scope = self.engine.ended(attempt, end, self.clock.wall_ms()), scopes.of_jobs(attempt.job)
         try:
             orders = await self.patience.until_taken(
-                lambda: self.store.update_async(update, use_reserve=True), lambda: self._stopping
+                lambda: self.store.update_async(update, use_reserve=True, scope=scope), lambda: self._stopping
             )
         except StoreError as error:
             self._log_unrecorded("the end could not be recorded", attempt, error)
@@ -465,6 +473,7 @@ class Executor:
         fail_point("end recorded")
         self.runner.recorded(attempt.id)
         self.carry_out(orders)
+        await self.on_recorded(attempt)
 
     def _log_unrecorded(self, event: str, attempt: Attempt, error: StoreError) -> None:
         """The attempt stays recorded as running on this node, which is about to leave: a successor takes it up."""

@@ -30,6 +30,7 @@ from chronex.run.callables import TaskFunction
 from chronex.run.functions import Calls, check_arguments, registered
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, Records
+from chronex.storage.scopes import WHOLE, Scope, of_jobs
 from chronex.text.instants import epoch_ms, utc_datetime
 from chronex.timing.job_schedule import absolute_schedule
 from chronex.timing.zones import load_zone
@@ -86,9 +87,9 @@ class JobControl:
     def note_functions(self) -> None:
         """This program has a further function."""
 
-    def _change(self, command: Callable[[Records], T]) -> T:
+    def _change(self, command: Callable[[Records], T], scope: Scope = WHOLE) -> T:
         now_ms = self._clock.wall_ms()
-        return self.store.update(lambda tx: command(Records(tx, now_ms)))
+        return self.store.update(lambda tx: command(Records(tx, now_ms)), scope=scope)
 
     def _ask(self, question: Callable[[Reading], T]) -> T:
         return self.store.view(lambda tx: question(Reading(tx)))
@@ -294,17 +295,20 @@ class JobControl:
                 records, job, self._actor,
                 parameters=parameters, idempotency_key=idempotency_key, ttl_ms=_ms(ttl), only=tuple(only),
                 overrides=overrides,
-            )
+            ),
+            of_jobs(job),
         )  # fmt: skip
 
     def pause(self, job: str, until: datetime | timedelta | None = None) -> Job:
         """Hold its schedule until that time, for that long, or until it is resumed; triggers still run."""
         until_ms = self._ms_of(-until if isinstance(until, timedelta) else until)
-        return self._change(lambda records: commands.pause(records, job, self._actor, until_ms=until_ms))
+        return self._change(
+            lambda records: commands.pause(records, job, self._actor, until_ms=until_ms), of_jobs(job)
+        )
 
     def resume(self, job: str) -> Job:
         """End a pause; what was due in it stays skipped."""
-        return self._change(lambda records: commands.resume(records, job, self._actor))
+        return self._change(lambda records: commands.resume(records, job, self._actor), of_jobs(job))
 
     def cancel(self, occurrence: str | PastRun | Triggered, reason: str = "") -> Canceled:
         """End an occurrence as a whole: at once where it waits, else by the engine that runs it."""

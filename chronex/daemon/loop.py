@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.node_troubles import NodeTroubles
 from chronex.daemon.periodic_tasks import PeriodicTask, PeriodicTasks
-from chronex.daemon.registration import RENEW_S, Registration
+from chronex.daemon.registration import RENEW_S, Registration, clock_facts
 from chronex.daemon.wakeups import (
     LONGEST_BETWEEN_CHECKS_MS,
     TOLERANCE_MS,
@@ -45,9 +46,11 @@ from chronex.model.records import Node
 from chronex.model.troubles import TroubleCode
 from chronex.run import RunContext, is_alive
 from chronex.run.functions import Calls
+from chronex.run.secret_values import has_secret
 from chronex.storage import journal
 from chronex.storage.ports import ReadTransaction, Store, Transaction
 from chronex.storage.records import EVERYTHING, Reading, Records
+from chronex.storage.scopes import JOURNAL_ONLY
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +63,13 @@ HOOKS_S = 2.0
 LONGEST_ASKED_S = 5.0
 # How soon to look again where ends that waited for the store are being recorded.
 ENDS_FIRST_MS = 50
+
+
+class _Rest(NamedTuple):
+    """Nothing is to be done while the change counter of the store is `seen`, and before `next_ms`."""
+
+    seen: int
+    next_ms: int | None
 
 
 class Daemon:
@@ -87,6 +97,7 @@ class Daemon:
         engine.epoch = node.epoch if node.lease_ms else None
         self.calls = calls or Calls()
         engine.has_function = self.calls.has
+        engine.has_secret = partial(has_secret, inheritance=run_context.inheritance)
         engine.read_clock = self.clock.wall_ms
         runner = None if keepers is None else KeptCommands(keepers, run_context)
         self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls, runner)
@@ -121,6 +132,8 @@ class Daemon:
         self._stopping = asyncio.Event()
         self._must_take_over = False
         self._woken = asyncio.Event()  # something other than the store ends the sleep
+        self._rested: _Rest | None = None
+        self._seen_hooks: int | None = None  # the change counter with which no hook waited
 
     @property
     def node(self) -> Node:
@@ -133,14 +146,18 @@ class Daemon:
             self.keepers.trust(trust, sent_ms + TRUSTED_MS)
 
     def _described(self, node: Node) -> Node:
-        awake_ms = self._detector.since_ms if node.lease_ms else None
-        functions, imports = self.calls.names, self.calls.can_import
-        troubles = self.troubles.found
-        return replace(node, functions=functions, imports=imports, awake_since_ms=awake_ms, troubles=troubles)
+        described = replace(
+            node, functions=self.calls.names, imports=self.calls.can_import, troubles=self.troubles.found
+        )
+        if not node.lease_ms:
+            return described
+        lacking = tuple(sorted(self.engine.lacking_secrets))
+        facts = clock_facts(self.clock)
+        return replace(described, awake_since_ms=self._detector.since_ms, lacking_secrets=lacking, **facts)
 
     def _tell_troubles(self) -> None:
         if self.is_at_work:
-            self._note(self.registration.put(self.node))  # else the next heartbeat tells it
+            self._note(self._tell_functions())  # else the next heartbeat tells it
 
     def _note_chore(self, name: str, data: dict[str, Any]) -> None:
         chore = str(data["chore"])
@@ -210,6 +227,8 @@ class Daemon:
 
         One that others have given up begins anew under another name: what still runs here is taken up by that.
         """
+        if isinstance(error, FencedError) and not self.has_failed:
+            self._note(self.registration.note_refused())
         self.has_failed = True
         if error is not None and self.registration.is_shared:
             self.must_restart = True
@@ -223,8 +242,12 @@ class Daemon:
 
     def note_functions(self) -> None:
         """This program has a further function: tell others, and look again at what is due."""
-        self._note(self.registration.put(self.node))  # else the next heartbeat tells it
+        self._note(self._tell_functions())  # else the next heartbeat tells it
+        self._rested = None
         self._woken.set()
+
+    async def _tell_functions(self) -> None:
+        await self.registration.put(self.node)
 
     async def run(self, *, once: bool = False) -> None:
         """Until stopped; with `once`, until what is due now has ended."""
@@ -254,7 +277,8 @@ class Daemon:
                         await self._take_over()
                 seen = self.store.wait(-1, 0)
                 tick_ms = self.clock.wall_ms()
-                tick = await self._tick(detector, most)
+                tick = self._still_resting(seen) or await self._tick(detector, most)
+                self._rested = None if tick.has_more or self._rested is None else self._rested._replace(seen=seen)
                 fail_point("tick decided")
                 self.executor.carry_out(tick.orders)
                 most = BATCH if tick.has_more else FIRST_BATCH
@@ -299,10 +323,12 @@ class Daemon:
                 return Tick((), now_ms + ENDS_FIRST_MS, has_more=False)
             if resting is not None:
                 self._note_back()
+                self._rested = _Rest(-1, resting.next_ms)
                 return resting
             if self._away_ms() > LONGEST_BETWEEN_CHECKS_MS:
                 detector.since_ms = now_ms  # nothing could be claimed: what fell due meanwhile counts as missed
-            tick = await self.store.update_async(self.engine.tick_update(now_ms, detector.since_ms, most))
+            update, scope = self.engine.tick_update(now_ms, detector.since_ms, most), self.engine.tick_scope(now_ms)
+            tick = await self.store.update_async(update, scope=scope)
         except StoreUnavailableError as error:
             self._note_away(error)
             return Tick((), None, has_more=False)
@@ -313,6 +339,19 @@ class Daemon:
             return Tick((), None, has_more=False)
         self._note_back()
         return tick
+
+    def _still_resting(self, seen: int) -> Tick | None:
+        """The last tick found nothing to do, and neither the store nor the hour has changed since.
+
+        A shared store is far away, and idle nodes must not ask it over and over again.
+        """
+        rest, self._rested = self._rested, None
+        if rest is None or not self.registration.is_shared or rest.seen != seen or self._away_since_ms is not None:
+            return None
+        if rest.next_ms is not None and rest.next_ms <= self.clock.wall_ms():
+            return None
+        self._rested = rest
+        return Tick((), rest.next_ms, has_more=False)
 
     def _away_ms(self) -> int:
         return 0 if self._away_since_ms is None else self.clock.monotonic_ms() - self._away_since_ms
@@ -348,7 +387,7 @@ class Daemon:
 
         data = event.data
         try:
-            await self.store.update_async(write, use_reserve=use_reserve)
+            await self.store.update_async(write, use_reserve=use_reserve, scope=JOURNAL_ONLY)
         except StoreError as error:
             data = {**data, "not_in_journal": str(error)}
         log_event(log, event.name, data)
@@ -506,14 +545,12 @@ class Daemon:
         aged_ms = self._ages.trusted_ms if doubt_ms else 0
         told = replace(self.node, aged_ms=aged_ms, doubt_ms=doubt_ms)
         try:
-            await self.registration.renew(told)
+            nodes = await self.registration.renew(told)
         except FencedError as error:
             self.fail(error)
             return
-        if self.registration.is_shared:
-            now_ms = self.clock.wall_ms()
-            if await self.store.view_async(lambda tx: is_any_silent(Reading(tx).nodes(), self.node, now_ms)):
-                await self._reap()
+        if self.registration.is_shared and is_any_silent(nodes, self.node, self.clock.wall_ms()):
+            await self._reap()
 
     def age_ms(self) -> int:
         """The time by which things are too old to be kept."""
@@ -531,8 +568,12 @@ class Daemon:
 
     async def _call_hooks(self) -> None:
         """Hooks that failed are called again after their pauses, and those of nodes that are gone."""
-        now_ms = self.clock.wall_ms()
-        if await self.store.view_async(self.engine.has_hooks_due(now_ms)) and not self._stopping.is_set():
+        now_ms, seen = self.clock.wall_ms(), self.store.wait(-1, 0)
+        if seen == self._seen_hooks:
+            return
+        is_due, is_any_left = await self.store.view_async(self.engine.hooks_waiting(now_ms))
+        self._seen_hooks = None if is_any_left else seen
+        if is_due and not self._stopping.is_set():
             self.executor.carry_out(await self.store.update_async(self.engine.hooks_due(now_ms)))
 
     async def _reap(self) -> None:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from chronex.clock import Clock
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.loop import Daemon
+from chronex.daemon.maintenance import is_maintainer
 from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.errors import StoreError
 from chronex.jobfile import SchedulerSettings
@@ -31,6 +32,7 @@ from chronex.model.event import Event
 from chronex.model.job import is_name
 from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.policies import RecoveryStrategy
+from chronex.model.records import Node
 from chronex.model.troubles import TroubleCode
 from chronex.storage import journal, keys
 from chronex.storage.ports import Store
@@ -106,8 +108,11 @@ class Histogram:
 class MetricsTally:
     """What has happened since `seen`, the number of the last event that was counted."""
 
-    def __init__(self, seen: int = 0) -> None:
+    def __init__(self, seen: int = 0, node: str = "") -> None:
+        """`node` is whose events are counted, where machines share the store; empty for those of all."""
         self.seen = seen
+        self._node = node
+        self.is_maintainer = False  # then what no node wrote is counted here too
         self._began = seen
         self._jobs: set[str] = set()
         self._tasks: set[tuple[str, str]] = set()
@@ -120,10 +125,18 @@ class MetricsTally:
         """Count the events since the last time; True when more are waiting."""
         events = list(journal.onward(reading.tx, self.seen, most))
         for number, event in events:
-            self._take(reading, event)
+            if self._is_own(event):
+                self._take(reading, event)
             self.seen = number
         self.counters["scheduler_journal_events_total"][()] = self.seen - self._began
         return len(events) == most
+
+    def _is_own(self, event: Event) -> bool:
+        """Each event is counted by one node: summed over all of them, the counts are those of the store."""
+        if not self._node:
+            return True
+        wrote = event.data.get("node")
+        return wrote == self._node if wrote else self.is_maintainer
 
     def _take(self, reading: Reading, event: Event) -> None:
         if event.name in _OCCURRENCE_STATUS:
@@ -207,14 +220,21 @@ class MetricValues(NamedTuple):
 class MetricsCollector:
     """The tally and the gauges of one snapshot, also as a `prometheus_client.registry.Collector`."""
 
-    def __init__(self, store: Store, clock: Clock, tally: MetricsTally) -> None:
+    def __init__(self, store: Store, clock: Clock, tally: MetricsTally, node: Node | None = None) -> None:
+        """`node` is who tells them, where machines share the store: its name becomes a label of every series."""
+        self._node = node
         self._store = store
         self._clock = clock
         self._tally = tally
 
     def advance(self) -> bool:
         """Count a bounded number of new events; True when more are waiting."""
-        return self._store.view(lambda tx: self._tally.advance(Reading(tx)))
+        return self._store.view(lambda tx: self._advance(Reading(tx)))
+
+    def _advance(self, reading: Reading) -> bool:
+        if self._node is not None:
+            self._tally.is_maintainer = is_maintainer(reading.nodes(), self._node.id, self._clock.wall_ms())
+        return self._tally.advance(reading)
 
     def values(self) -> list[MetricValues]:
         return self._store.view(lambda tx: list(self._values(Reading(tx))))
@@ -223,8 +243,19 @@ class MetricsCollector:
         return [_as_metric(values, values.series) for values in self.values()]
 
     def _values(self, reading: Reading) -> Iterator[MetricValues]:
-        self._tally.advance(reading)
-        for name, words, value in _gauges(reading, self._clock.wall_ms()):
+        if self._node is None:
+            yield from self._unlabelled(reading)
+            return
+        name = self._node.name or self._node.host
+        for one in self._unlabelled(reading):
+            series = [((*labels, name), values) for labels, values in one.series]
+            yield one._replace(label_names=(*one.label_names, "node"), series=series)
+
+    def _unlabelled(self, reading: Reading) -> Iterator[MetricValues]:
+        """What the store as a whole is like is told by the one node that looks after it."""
+        self._advance(reading)
+        tells_gauges = self._node is None or self._tally.is_maintainer
+        for name, words, value in _gauges(reading, self._clock.wall_ms()) if tells_gauges else ():
             yield MetricValues(name, words, "gauge", (), [((), [value])])
             # Its first name; promtool wants it for counters only.
             yield MetricValues(f"{name}_total", words, "gauge", (), [((), [value])])
@@ -336,12 +367,14 @@ class MetricsServer:
     The store is read on one thread of the server's own, so that no tick waits for a scrape and no two scrapes meet.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, node: Node | None = None) -> None:
+        """`node` is who serves them, where machines share the store."""
         from prometheus_client.exposition import choose_encoder, gzip_accepted
 
         self._choose_encoder = choose_encoder
         self._gzip_accepted = gzip_accepted
-        self._collector = MetricsCollector(store, clock, MetricsTally(store.view(journal.head)))
+        tally = MetricsTally(store.view(journal.head), "" if node is None else node.id)
+        self._collector = MetricsCollector(store, clock, tally, node)
         self._writers: dict[str, PageWriter] = {}  # by content type
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="chronex-metrics")
         self._connections: set[asyncio.Task[None]] = set()
@@ -487,7 +520,8 @@ async def serve_metrics(daemon: Daemon, settings: SchedulerSettings) -> AsyncIte
     if settings.metrics is None:
         yield
         return
-    server = MetricsServer(daemon.store, daemon.clock)
+    node = daemon.node if daemon.registration.is_shared else None
+    server = MetricsServer(daemon.store, daemon.clock, node)
     try:
         await server.open(settings.metrics.host, settings.metrics.port)
     except OSError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,7 +20,8 @@ from chronex.model.records import Notice
 from chronex.run.environment import instant_text
 from chronex.run.hooks import send_to_command
 from chronex.run.spawn import RunContext
-from chronex.storage.ports import ReadTransaction, Store, Transaction
+from chronex.storage import scopes
+from chronex.storage.ports import ReadTransaction, Store
 from chronex.storage.records import Reading, Records
 
 EVERY_S = 2.0
@@ -36,12 +36,17 @@ NoteFn = Callable[[Records, str], bool]
 class Notifier:
     """Finds late jobs, slow runs and long ones every LATE_EVERY_MS, and sends the notices that wait."""
 
-    def __init__(self, store: Store, run_context: RunContext, channels: ChannelSender | None = None) -> None:
+    def __init__(
+        self, store: Store, run_context: RunContext, node: str = "", channels: ChannelSender | None = None
+    ) -> None:
+        """`node` is who sends, where others work on the store too: it claims a notice before it sends it."""
+        self._node = node
         self._store = store
         self._channels = channels
         self._run_context = run_context
         self._clock: Clock = run_context.clock
         self._next_late_check_ms = 0
+        self._none_at: int | None = None  # the change counter of the store with which no notice waited
 
     def periodic_task(self) -> PeriodicTask:
         return PeriodicTask("notify", EVERY_S, self.do)
@@ -52,8 +57,12 @@ class Notifier:
             await asyncio.to_thread(self.find_late)
         if self._channels is not None:
             await self._channels.start_due()
-        now_ms = self._clock.wall_ms()
-        found = await asyncio.to_thread(self._store.view, lambda tx: self._due(Reading(tx), now_ms))
+        now_ms, counter = self._clock.wall_ms(), self._store.wait(-1, 0)
+        if counter == self._none_at:
+            return
+        found = await asyncio.to_thread(self._store.view, lambda tx: self._due(Reading(tx), now_ms, counter))
+        if self._node and found:
+            found = await self._store.update_async(lambda tx: self._claimed(Records(tx, now_ms)))
         await asyncio.gather(*(self._send(notice, job) for notice, job in found))
 
     def find_late(self) -> None:
@@ -74,12 +83,19 @@ class Notifier:
 
             found, after = self._store.view(page)
             for note, name in found:
-                self._store.update(partial(_noted, note, name, now_ms))
+                self._note(note, name, now_ms)
             if after is None:
                 return
 
-    def _due(self, reading: Reading, now_ms: int) -> list[tuple[Notice, Job | None]]:
+    def _note(self, note: NoteFn, name: str, now_ms: int) -> None:
+        self._store.update(lambda tx: note(Records(tx, now_ms), name), scope=scopes.of_jobs(name))
+
+    def _due(self, reading: Reading, now_ms: int, counter: int) -> list[tuple[Notice, Job | None]]:
+        self._none_at = None if reading.count_notices(1) else counter
         return [(notice, reading.job(notice.job)) for notice in notices.waiting(reading, now_ms, AT_ONCE)]
+
+    def _claimed(self, records: Records) -> list[tuple[Notice, Job | None]]:
+        return [(notice, records.job(notice.job)) for notice in notices.claim(records, self._node, AT_ONCE)]
 
     async def _send(self, notice: Notice, job: Job | None) -> None:
         if job is None or job.notify is None or job.notify.run is None:
@@ -98,11 +114,8 @@ class Notifier:
         await self._record_result(notice, problem)
 
     async def _record_result(self, notice: Notice, problem: str) -> None:
-        await self._store.update_async(notices.settled(notice, problem, self._clock.wall_ms()))
-
-
-def _noted(note: NoteFn, name: str, now_ms: int, tx: Transaction) -> None:
-    note(Records(tx, now_ms), name)
+        settled = notices.settled(notice, problem, self._clock.wall_ms())
+        await self._store.update_async(settled, scope=scopes.of_jobs(notice.job))
 
 
 def report_of(notice: Notice) -> dict[str, Any]:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Mapping
+from typing import Protocol, runtime_checkable
 from uuid import uuid4
 
 from msgspec.structs import replace
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.engine.membership import LEASE_MS, RENEW_MS, TRUSTED_MS, refuse_lost, renewed
+from chronex.errors import ChronexError
+from chronex.model.event import Event
 from chronex.model.records import Node
 from chronex.run import identity_of
+from chronex.storage.journal import append
 from chronex.storage.ports import Store, Transaction, UpdateFn
 from chronex.storage.records import Records
+from chronex.storage.scopes import of_node
+from chronex.timing.zones import known_zone_version
 from chronex.version import __version__
 
 NAME_VARIABLE = "CHRONEX_NODE"
@@ -31,7 +37,8 @@ def this_node(
     `host_id` tells the machines of a shared store apart; without one only this machine uses the store.
     """
     process = identity_of(os.getpid())
-    assert process is not None, "this process exists"
+    if process is None:
+        raise ChronexError("/proc does not show this process, and Chronex needs it: mount -t proc proc /proc")
     now_ms = clock.wall_ms()
     return Node(
         id=f"node-{uuid4().hex[:12]}",
@@ -43,10 +50,24 @@ def this_node(
         seen_ms=now_ms,
         host_id=host_id,
         name=os.environ.get(NAME_VARIABLE) or socket.gethostname(),
+        tzdata=known_zone_version() if host_id else "",
         labels=dict(labels or {}),
         lease_ms=LEASE_MS if host_id else 0,
         steady_since_ms=now_ms if host_id else 0,
     )
+
+
+@runtime_checkable
+class _ReadFromAfar(Protocol):
+    """A clock that is read over a network, and how far off that reading may be."""
+
+    uncertainty_ms: float
+
+
+def clock_facts(clock: Clock) -> dict[str, int]:
+    """How this machine's own clock stands to that of the store, and how well that one is known here."""
+    within = {"clock_within_ms": round(clock.uncertainty_ms)} if isinstance(clock, _ReadFromAfar) else {}
+    return {"clock_ahead_ms": SYSTEM_CLOCK.wall_ms() - clock.wall_ms(), **within}
 
 
 class Registration:
@@ -56,6 +77,7 @@ class Registration:
         self._store, self._clock, self._describe = store, clock, describe
         self.node = node
         self.on_trusted: Callable[[int], None] = lambda sent_ms: None  # given the boot time of the sending
+        self.last_seen: list[Node] = []  # all nodes of a shared store, at the last word of this one
         self.trusted_until_ms: int | None = None  # by the boot time; None where nobody else works on the store
 
     @property
@@ -67,18 +89,21 @@ class Registration:
         """Whether others still believe that this node lives: past that it must begin nothing."""
         return self.trusted_until_ms is None or self._clock.boottime_ms() < self.trusted_until_ms
 
-    async def put(self, node: Node, *, use_reserve: bool = False) -> None:
-        """Write the record. FencedError where others have given this node up."""
+    async def put(self, node: Node, *, use_reserve: bool = False) -> list[Node]:
+        """Write the record; gives all nodes as they were then. FencedError where others have given this node up."""
         told = self.node = self._describe(node)
         sent_ms, now_ms = self._clock.boottime_ms(), self._clock.wall_ms()
-        await self._store.update_async(self._writing(told, now_ms), use_reserve=use_reserve)
+        update, scope = self._writing(told, now_ms), of_node(told.id)
+        nodes = await self._store.update_async(update, use_reserve=use_reserve, scope=scope)
         if self.is_shared:
             self.trusted_until_ms = sent_ms + TRUSTED_MS
             self.on_trusted(sent_ms)
+            self.last_seen = nodes
+        return nodes
 
-    async def renew(self, node: Node) -> None:
-        """Say that this node lives."""
-        await self.put(renewed(node, self._clock.wall_ms()))
+    async def renew(self, node: Node) -> list[Node]:
+        """Say that this node lives; gives all nodes."""
+        return await self.put(renewed(node, self._clock.wall_ms()))
 
     async def refuse_stop(self, problem: str) -> None:
         """The answer to whoever asked for a restart, in place of the question."""
@@ -92,15 +117,27 @@ class Registration:
 
         await self._store.update_async(write)
 
-    def _writing(self, told: Node, now_ms: int) -> UpdateFn[None]:
+    async def note_refused(self) -> None:
+        """Others have given this node up: that it came back and was refused is kept, for whoever asks why."""
+        now_ms, node = self._clock.wall_ms(), self.node.id
+
         def write(tx: Transaction) -> None:
             records = Records(tx, now_ms)
+            found = records.node(node)
+            if found is not None and found.refused_ms is None:
+                records.put(replace(found, refused_ms=now_ms))
+                append(tx, Event(name="NodeRefused", at_ms=now_ms, data={"node": node}))
+
+        await self._store.update_async(write)
+
+    def _writing(self, told: Node, now_ms: int) -> UpdateFn[list[Node]]:
+        def write(tx: Transaction) -> list[Node]:
+            records = Records(tx, now_ms)
             found = records.node(told.id)
-            if found is None:
-                records.put(told)
-                return
-            if told.lease_ms:
+            if found is not None and told.lease_ms:
                 refuse_lost(records, told.id, told.epoch)
-            records.put(replace(told, **{name: getattr(found, name) for name in _ASKED}))
+            asked = {} if found is None else {name: getattr(found, name) for name in _ASKED}
+            records.put(replace(told, **asked))
+            return records.nodes() if told.lease_ms else []
 
         return write

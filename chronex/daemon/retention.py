@@ -54,6 +54,7 @@ PASS_EVERY_MS = 600_000
 STEPS_AT_ONCE = 400
 PAUSE_S = 0.005
 MOST_SWEPT = 100
+OWN_LOGS_EVERY_S = 300.0
 _DAY_MS = 86_400_000
 
 
@@ -83,6 +84,14 @@ class Retention:
 
     def periodic_task(self) -> PeriodicTask:
         return PeriodicTask("upkeep", RETENTION_EVERY_S, self.do)
+
+    def own_logs_task(self) -> PeriodicTask:
+        """On a store that machines share each removes its own old logs, whoever does the rest."""
+        return PeriodicTask("own logs", OWN_LOGS_EVERY_S, self._sweep)
+
+    async def _sweep(self) -> None:
+        for name in await asyncio.to_thread(self._strays, self._age_now()):
+            self._logs.remove(name)
 
     async def do(self) -> None:
         """Some steps of the pass that is under way, or the first ones of the next."""

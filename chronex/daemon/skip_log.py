@@ -45,6 +45,7 @@ class SkipLog:
     def __init__(self, store: Store, clock: Clock, node: str) -> None:
         self._store, self._clock, self._node = store, clock, node
         self._seen: int | None = None
+        self._counter: int | None = None  # the change counter of the store at the last look
         self._counted: dict[tuple[str, str], _Counted] = {}
 
     def begin(self) -> None:
@@ -52,11 +53,13 @@ class SkipLog:
         self._seen = self._store.view(journal.head)
 
     async def do(self) -> None:
-        for _ in range(_MOST_PAGES):
+        counter, before = self._store.wait(-1, 0), self._counter
+        for _ in range(_MOST_PAGES if counter != before else 0):
             events, is_end = await asyncio.to_thread(self._store.view, self._next_page)
             for event in events:
                 self._tell(event)
             if is_end:
+                self._counter = counter
                 break
         self._tell_counted(self._clock.monotonic_ms())
 

@@ -12,7 +12,7 @@ from chronex.engine.admit import MOST_QUEUED, Verdict, admit, barred_now, gives_
 from chronex.engine.decided_spans import spans_with_latest
 from chronex.engine.lifecycle import Lifecycle, waiting_first
 from chronex.engine.membership import awake_since, refuse_lost
-from chronex.engine.notices import has_hooks_left, hooks_left, note_missed
+from chronex.engine.notices import hooks_left, hooks_waiting, note_missed
 from chronex.engine.orders import AttemptEnd, Order
 from chronex.engine.plan import (
     CATCHING_UP,
@@ -20,27 +20,31 @@ from chronex.engine.plan import (
     MANY_DUE,
     MOST_CATCH_UP,
     MOST_LISTED,
-    NOT_STARTABLE,
     Chance,
-    InstantOutcome,
     Limits,
-    Plan,
     is_behind,
+    is_missed,
+    next_of_targets,
     plan_job,
     span_data,
+    waits_until,
 )
 from chronex.engine.takeover import IsAlive, IsKept, take_over
+from chronex.engine.update.targets import living, make_targets
 from chronex.errors import CustomScheduleError, StaleClaimError
 from chronex.model.event import Event
 from chronex.model.job import Job, JobProgress
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
-from chronex.model.policies import SHORTEST_PAUSE_MS, OverlapPolicy
+from chronex.model.placement import lacking_everywhere
+from chronex.model.policies import SHORTEST_PAUSE_MS, OverlapPolicy, RunOn
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text
+from chronex.model.records import Node
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.storage.journal import append
 from chronex.storage.keys import index_keys, key_of
 from chronex.storage.ports import ReadTransaction, Store, Transaction, UpdateFn, ViewFn
 from chronex.storage.records import Reading, Records
+from chronex.storage.scopes import WHOLE, DueClaim, Scope
 from chronex.timing.job_schedule import FAULTY_SCHEDULE_PAUSE_MS, is_known, options_of, schedule_of
 
 BATCH = 500
@@ -50,6 +54,7 @@ FIRST_BATCH = 100
 MOST_PLANNED = 2_500
 # A claim is followed by its start within milliseconds, unless the disk is full or an `on_start` hook takes its time.
 SLOW_START_MS = 1_000
+_OVER = (OccurrenceState.MISSED, OccurrenceState.SKIPPED)
 
 
 class Tick(NamedTuple):
@@ -85,10 +90,14 @@ class Engine:
         # By what jobs choose where they run; None where nobody has said, and then any job may run here.
         self.placement: Callable[[Job], bool] | None = None
         self.has_function: Callable[[str], bool] = lambda target: True
+        # Where machines share the store: whether this one has the secret of a source such as "env:PGPASSWORD".
+        self.has_secret: Callable[[str], bool] = lambda source: True
+        self.lacking_secrets: set[str] = set()  # sources that jobs named and this node has not
         # An update may wait for the store after its time was read. What leaves a queue then starts at the time of the
         # transaction: another update may have queued it meanwhile, and by the time that was read it was not due yet.
         self.read_clock: Callable[[], int] | None = None
         self.left_alone = 0  # how many due records the last tick left to nodes that have their function or schedule
+        self.was_draining = False  # as the last tick found it
         self.served_last = ""  # the job whose queue was served last; only fairness depends on it
         self.chance: Chance = chance or Random()  # noqa: S311  jitter spreads load, it guards nothing
 
@@ -96,11 +105,22 @@ class Engine:
         """Whether the job may run here, and this node has every function that it calls; else it is left to others."""
         if self.placement is not None and not self.placement(job):
             return False
-        return all(self.has_function(target) for target in job.functions)
+        if not all(self.has_function(target) for target in job.functions):
+            return False
+        lacking = [] if self.epoch is None else [one for one in job.secret_sources if not self._finds(one)]
+        return not lacking
+
+    def _finds(self, source: str) -> bool:
+        """Whether this node has the secret of that source; what it lacks is told to the others."""
+        if self.has_secret(source):
+            self.lacking_secrets.discard(source)
+            return True
+        self.lacking_secrets.add(source)
+        return False
 
     def tick(self, now_ms: int, awake_since_ms: int) -> Tick:
         """Plan jobs that are due, admit occurrences that are due, and retry runs whose pause is over."""
-        return self.store.update(self.tick_update(now_ms, awake_since_ms))
+        return self.store.update(self.tick_update(now_ms, awake_since_ms), scope=self.tick_scope(now_ms))
 
     def resting(self, now_ms: int) -> ViewFn[Tick | None]:
         """The tick of a store in which nothing is due and nothing can leave its queue, found by reading alone.
@@ -135,6 +155,19 @@ class Engine:
             refuse_lost(records, self.node, self.epoch)
         return records
 
+    def tick_scope(self, now_ms: int) -> Scope:
+        """What a tick is about: of what is due at most what this node can run, so that the others have their share.
+
+        One that counts the running work of all nodes must have the store to itself.
+        """
+        if self.epoch is None:
+            return WHOLE
+        begins = not self.was_draining
+        due = DueClaim(
+            now_ms, self.node, self.slots, beyond=self.left_alone, served_last=self.served_last, begins=begins
+        )
+        return Scope(due=due)
+
     def tick_update(self, now_ms: int, awake_since_ms: int, most: int = BATCH) -> UpdateFn[Tick]:
         """One tick as an update of the store: the daemon awaits it, `tick` waits for it."""
 
@@ -144,6 +177,7 @@ class Engine:
             if self.epoch is not None:
                 awake_ms = awake_since(records.nodes(), awake_since_ms, now_ms)
             decisions = _Decisions(records, self, awake_ms)
+            decisions.own_awake_since_ms = awake_since_ms
             has_more = decisions.take_due(most)
             decisions.start_queued()
             decisions.write()
@@ -218,9 +252,9 @@ class Engine:
 
         return record
 
-    def has_hooks_due(self, now_ms: int) -> ViewFn[bool]:
-        """Whether the next try of a hook is due."""
-        return lambda tx: has_hooks_left(Reading(tx), self.node, now_ms)
+    def hooks_waiting(self, now_ms: int) -> ViewFn[tuple[bool, bool]]:
+        """Whether the next try of a hook is due, and whether any notice waits at all."""
+        return lambda tx: hooks_waiting(Reading(tx), self.node, now_ms)
 
     def hooks_due(self, now_ms: int) -> UpdateFn[tuple[Order, ...]]:
         """An update that gives the orders for hooks whose next try is due."""
@@ -251,11 +285,6 @@ def _count_from_start(records: Records, attempt: Attempt, at_ms: int) -> None:
         records.put(replace(occurrence, deadline_ms=occurrence.deadline_ms + at_ms - occurrence.started_ms))
 
 
-def _is_missed(outcome: InstantOutcome) -> bool:
-    """It was due while nothing ran, and could have started."""
-    return not outcome.runs and outcome.reason.code not in NOT_STARTABLE
-
-
 def _is_cancel(record: JobProgress | Occurrence | Run) -> bool:
     return isinstance(record, Occurrence) and record.state is OccurrenceState.RUNNING
 
@@ -265,17 +294,20 @@ class _Decisions:
 
     def __init__(self, records: Records, engine: Engine, awake_since_ms: int) -> None:
         self.records, self.engine, self.awake_since_ms = records, engine, awake_since_ms
+        self.own_awake_since_ms = awake_since_ms  # what is for this node alone was missed while it was not awake
         self.orders: list[Order] = []
         self.events: list[Event] = []
         self.lifecycle = Lifecycle(records, engine.node, engine.chance, self.orders, self.events)
         self.lifecycle.shortest_pause_ms = engine.shortest_pause_ms
         self.lifecycle.may_start = not engine.stopping
         self.lifecycle.can_run = engine.can_run
+        self.lifecycle.tells_node = engine.epoch is not None
         own = records.node(engine.node) if engine.epoch is not None else None
         self.is_draining = own is not None and own.draining
         if self.is_draining:
             self.lifecycle.may_start = False
         self._free: int | None = None
+        self._nodes: list[Node] | None = None
         self.unchanged = 0
         self.planned = 0
         self.listed = MOST_LISTED
@@ -305,7 +337,9 @@ class _Decisions:
             else:
                 self.take(current)
         self.engine.left_alone = self.unchanged
-        return len(due) == most and (self.unchanged < most or self.unchanged > left_before)
+        self.engine.was_draining = self.is_draining
+        is_cut = len(due) == most or self.records.has_claimed_most()
+        return is_cut and (self.unchanged < len(due) or self.unchanged > left_before)
 
     def _still_due(self, found: JobProgress | Occurrence | Run) -> JobProgress | Occurrence | Run | None:
         """The record as it is when its turn comes: what was taken before it may have counted, ended or moved it."""
@@ -347,16 +381,22 @@ class _Decisions:
         if job is None:  # its definition is damaged and was quarantined just now, so nothing of it is due
             self.records.put(replace(progress, next_ms=None))
             return
-        if not is_known(job.dialect, job.schedule) or not self.engine.can_run(job):
-            self.unchanged += 1  # the program that registered the schedule or the function will plan it
+        if not is_known(job.dialect, job.schedule):
+            self.unchanged += 1  # the program that registered the schedule will plan it
+            return
+        if self.engine.epoch is not None and job.run_on is RunOn.EACH and not job.target:
+            self._plan_targets(job)
+            return
+        if not self.engine.can_run(job) and not self.nobody_can_run(job):
+            self.unchanged += 1  # a node that can run it will plan it
             return
         if job.progress.paused and not job.progress.is_paused_at(self.records.now_ms):
             job = job.progressed(paused=False)
             self._emit("JobResumed", job.id, None, Reason(ReasonCode.PAUSE_OVER))
         try:
             limits = Limits(self._catch_up_limit(job), self.listed)
-            now, awake_since, chance = self.records.now_ms, self.awake_since_ms, self.engine.chance
-            plan = plan_job(job, schedule_of(job), now, awake_since, chance, limits)
+            awake_since_ms, chance = self._awake_since(job), self.engine.chance
+            plan = plan_job(job, schedule_of(job), self.records.now_ms, awake_since_ms, chance, limits)
         except CustomScheduleError as error:
             # The cursor stays: once the schedule answers again, every instant is found.
             self.records.put(replace(job.progress, next_ms=self.records.now_ms + FAULTY_SCHEDULE_PAUSE_MS))
@@ -369,25 +409,48 @@ class _Decisions:
             if span is not None:
                 self._emit("OccurrencesMissed", job.id, None, span.reason, span_data(span))
         self.planned += len(plan.planned)
-        self._note_missed(job, plan)
+        note_missed(self.records, job, plan.planned)
         for occurrence, outcome in plan.planned:
             if job.progress.was_decided(occurrence.nominal_ms) or not self.records.create(occurrence):
                 self._emit("OccurrenceAlreadyClaimed", job.id, occurrence.nominal_ms)
             elif not outcome.runs:
-                state = OccurrenceState.MISSED if _is_missed(outcome) else OccurrenceState.SKIPPED
+                state = OccurrenceState.MISSED if is_missed(outcome) else OccurrenceState.SKIPPED
                 self.lifecycle.end_unstarted(occurrence, state, outcome.reason)
             elif occurrence.due_ms <= self.records.now_ms:
                 self._admit(occurrence)
 
-    def _note_missed(self, job: Job, plan: Plan) -> None:
-        """Only where none of them runs later in place of the others: then the work is not done."""
-        missed = [(one.nominal_ms, way.reason) for one, way in plan.planned if _is_missed(way)]
-        if missed and not any(way.runs for one, way in plan.planned if one.recovery):
-            note_missed(self.records, job, [nominal_ms for nominal_ms, _ in missed], missed[-1][1])
+    def _plan_targets(self, job: Job) -> None:
+        """A job that runs on each node: those that fit have jobs of their own, which are planned by them."""
+        made = make_targets(self.records, job, self.nodes)
+        plan = next_of_targets(job, self.records.now_ms)
+        self.records.put(replace(job.progress, cursor_ms=plan.cursor_ms, next_ms=plan.next_ms))
+        for one in made:
+            if one.progress.next_ms is not None and one.progress.next_ms <= self.records.now_ms:
+                self._plan(one.progress)
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All nodes of the store, read once for the transaction."""
+        if self._nodes is None:
+            self._nodes = self.records.nodes()
+        return self._nodes
+
+    def nobody_can_run(self, job: Job) -> str:
+        """What no node that lives has, where machines share the store; empty where one can run the job, or may soon.
+
+        The job of one node waits for that node, and its recovery decides when it is back.
+        """
+        if self.engine.epoch is None or job.target:
+            return ""
+        return lacking_everywhere(job, living(self.nodes, self.records.now_ms))
+
+    def _awake_since(self, job: Job) -> int:
+        """Since when somebody watches the clock for the job: for that of one node, since that node does."""
+        return self.own_awake_since_ms if job.target else self.awake_since_ms
 
     def _catch_up_limit(self, job: Job) -> int:
         """How many more missed runs the job may catch up with."""
-        if job.recovery.strategy not in CATCHING_UP or not is_behind(job, self.awake_since_ms):
+        if job.recovery.strategy not in CATCHING_UP or not is_behind(job, self._awake_since(job)):
             return MOST_CATCH_UP
         return MOST_CATCH_UP - self.records.count_queued(job.id, MOST_CATCH_UP)
 
@@ -396,21 +459,27 @@ class _Decisions:
         if job is None:
             self.lifecycle.end_unstarted(occurrence, OccurrenceState.CANCELED, Reason(ReasonCode.JOB_REMOVED))
             return
-        if is_held(job, occurrence, self.records.now_ms):
-            paused = Reason(ReasonCode.PAUSED, by=job.progress.paused_by)
-            self.lifecycle.end_unstarted(occurrence, OccurrenceState.SKIPPED, paused)
+        if (barred := self._barred(job, occurrence)) is not None:
+            self.lifecycle.end_unstarted(occurrence, OccurrenceState.SKIPPED, barred)
             return
-        if (blackout := barred_now(job, occurrence, self.records.now_ms)) is not None:
-            self.lifecycle.end_unstarted(occurrence, OccurrenceState.SKIPPED, blackout)
-            return
-        if not self.engine.can_run(self.lifecycle.version_of(occurrence) or job):
-            self.unchanged += 1
-            return
+        version = self.lifecycle.version_of(occurrence) or job
+        can_run = self.engine.can_run(version)
+        lacking = "" if can_run else self.nobody_can_run(version)
+        if not can_run and not lacking:
+            self._leave_to_others(occurrence)
+        elif not lacking or (occurrence := self._after_long_waits(job, occurrence)).state not in _OVER:
+            self._admit_now(job, occurrence, lacking)
+
+    def _admit_now(self, job: Job, occurrence: Occurrence, lacking: str) -> None:
+        """By the overlap policy and the pool; where no node can run it (`lacking` says why), it waits."""
         running, retry_ms = self._in_the_way(job, occurrence)
         replaced = self._replaced_by(job, occurrence)
         waiting = self.records.queued_before(occurrence, MOST_QUEUED + len(replaced) + 1) - len(replaced)
         now, window = self.records.now_ms, options_of(job).window
-        answer = admit(job, occurrence, running, waiting, self.free_slots, now, window, retry_ms)
+        free_slots = 0 if lacking else self.free_slots
+        answer = admit(job, occurrence, running, waiting, free_slots, now, window, retry_ms)
+        if lacking and answer.reason.code is ReasonCode.POOL_FULL:
+            answer = answer._replace(reason=Reason(ReasonCode.NO_NODE, lacking))
         if answer.verdict is not Verdict.SKIP:
             for other in replaced:
                 self.lifecycle.end_unstarted(
@@ -427,6 +496,26 @@ class _Decisions:
                 self._queue(occurrence, answer.reason)
                 for other in running:
                     self._cancel(other)
+
+    def _barred(self, job: Job, occurrence: Occurrence) -> Reason | None:
+        """A pause or a blackout because of which it is skipped."""
+        if is_held(job, occurrence, self.records.now_ms):
+            return Reason(ReasonCode.PAUSED, by=job.progress.paused_by)
+        return barred_now(job, occurrence, self.records.now_ms)
+
+    def _leave_to_others(self, occurrence: Occurrence) -> None:
+        """A node that can run it will start it; where it waited for such a node, it waits for a place there now."""
+        self.unchanged += 1
+        if occurrence.state is OccurrenceState.QUEUED and occurrence.reason.code is ReasonCode.NO_NODE:
+            self.records.put(replace(occurrence, reason=Reason(ReasonCode.POOL_FULL)))
+
+    def _after_long_waits(self, job: Job, occurrence: Occurrence) -> Occurrence:
+        """Those that no node could run for as long as the job lets them wait are missed; this one may be of them."""
+        for waiting in self.records.queued(job.id):
+            until_ms = waits_until(job, waiting)
+            if waiting.reason.code is ReasonCode.NO_NODE and until_ms is not None and until_ms <= self.records.now_ms:
+                self.lifecycle.end_unstarted(waiting, OccurrenceState.MISSED, waiting.reason)
+        return self.records.occurrence(occurrence.job, occurrence.nominal_ms) or occurrence
 
     def _replaced_by(self, job: Job, newcomer: Occurrence) -> list[Occurrence]:
         """Those in the queue of the job that give way to this one."""
@@ -446,6 +535,8 @@ class _Decisions:
 
     def _queue(self, occurrence: Occurrence, reason: Reason) -> None:
         if occurrence.state is OccurrenceState.QUEUED:
+            if reason.code is ReasonCode.NO_NODE and occurrence.reason != reason:
+                self.records.put(replace(occurrence, reason=reason))
             return
         self.records.advance(occurrence, OccurrenceState.QUEUED, reason=reason)
         self._emit("OccurrenceQueued", occurrence.job, occurrence.nominal_ms, reason)
@@ -487,7 +578,7 @@ class _Decisions:
                 job=job,
                 nominal_ms=nominal_ms,
                 reason=reason,
-                data=dict(data or {}),
+                data={**(data or {}), **({} if self.engine.epoch is None else {"node": self.engine.node})},
             )
         )
 

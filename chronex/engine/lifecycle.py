@@ -44,6 +44,7 @@ class Lifecycle:
         self.orders, self.events = orders, events
         self.shortest_pause_ms = SHORTEST_PAUSE_MS
         self.may_start = True  # a node that stops starts nothing more, not even the next task
+        self.tells_node = False  # where machines share the store, each event says which node wrote it
         self.can_run: Callable[[Job], bool] = lambda job: True  # a task whose function this node has not waits
 
     # -- occurrences -------------------------------------------------------------------------------------
@@ -450,7 +451,7 @@ class Lifecycle:
                 task=task,
                 attempt=attempt,
                 reason=reason,
-                data=data or {},
+                data={**(data or {}), "node": self.node} if self.tells_node else data or {},
             )
         )
 

@@ -54,6 +54,8 @@ def standing_of(node: Node, observer: Node | None, now_ms: int, process_lives: P
     if is_here(node, observer):
         lives = node.stopped_ms is None and process_lives(node.process)
         return Standing.LIVES if lives else Standing.GONE
+    if node.forgotten_ms is not None:
+        return Standing.GONE
     silent_ms = now_ms - node.seen_ms
     if silent_ms > TAKEOVER_MS and _may_judge(observer, now_ms):
         return Standing.GONE

@@ -9,13 +9,14 @@ here, by the time. A hook is called at once by the node that ordered it; where t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
 from chronex.engine.execution_report import report_of
 from chronex.engine.orders import RunHook
 from chronex.engine.outbox import enqueue
+from chronex.engine.plan import Planned, is_missed
 from chronex.engine.usual import slow_run
 from chronex.errors import CustomScheduleError
 from chronex.model.channels import Channel, ChannelKind, NoticeEvent
@@ -191,10 +192,11 @@ def note_on_time(records: Records, job: Job, ended: Occurrence) -> None:
     tell(records, job, ON_TIME, ended.nominal_ms, NO_REASON, 0)
 
 
-def note_missed(records: Records, job: Job, missed: list[int], reason: Reason) -> None:
-    """Nothing ran at these instants, and nothing makes up for them: one notice for all of them."""
-    if missed and job.notify is not None:
-        tell(records, job, MISSED, missed[-1], reason, len(missed))
+def note_missed(records: Records, job: Job, planned: Sequence[Planned]) -> None:
+    """One notice for all instants at which nothing ran; none where a later run makes up for them."""
+    missed = [(one.nominal_ms, way.reason) for one, way in planned if is_missed(way)]
+    if missed and job.notify is not None and not any(way.runs for one, way in planned if one.recovery):
+        tell(records, job, MISSED, *missed[-1], len(missed))
 
 
 def tell(records: Records, job: Job, kind: str, nominal_ms: int, reason: Reason, failures: int) -> None:
@@ -223,6 +225,16 @@ def waiting(reading: Reading, now_ms: int, limit: int) -> list[Notice]:
     return [notice for notice in _waiting(reading) if not notice.is_hook and _is_due(notice, now_ms)][:limit]
 
 
+def claim(records: Records, node: str, limit: int) -> list[Notice]:
+    """The notices whose next try is due, from now on this node's: no other sends them before that try is over."""
+    taken: list[Notice] = []
+    for notice in waiting(records, records.now_ms, limit):
+        ours = replace(notice, owner=node, next_ms=records.now_ms + HANDED_OUT_MS)
+        records.put(ours)
+        taken.append(ours)
+    return taken
+
+
 def _waiting(reading: Reading) -> list[Notice]:
     return reading.scan(keys.NOTICE, Notice, None, MOST_WAITING)
 
@@ -234,7 +246,7 @@ def _is_due(notice: Notice, now_ms: int) -> bool:
 
 def put_notice(records: Records, job: Job, kind: str, nominal_ms: int, reason: Reason, failures: int) -> None:
     """Write the notice, unless too many wait already."""
-    if len(records.tx.scan(keys.NOTICE, None, MOST_WAITING)) >= MOST_WAITING:
+    if records.count_notices(MOST_WAITING) >= MOST_WAITING:
         return
     at_ms = records.now_ms
     records.put(Notice(job=job.id, kind=kind, at_ms=at_ms, nominal_ms=nominal_ms, reason=reason, failures=failures))
@@ -279,7 +291,7 @@ def order_hook(records: Records, job: Job, occurrence: Occurrence, work: Work, h
         next_ms=records.now_ms + HANDED_OUT_MS,
         owner=node,
     )
-    is_kept = len(records.tx.scan(keys.NOTICE, None, MOST_HOOKS)) < MOST_HOOKS
+    is_kept = records.count_notices(MOST_HOOKS) < MOST_HOOKS
     if is_kept:
         records.put(notice)
     return _order(records, job, occurrence, work, notice)._replace(notice=notice if is_kept else None)
@@ -297,9 +309,10 @@ def _work_of(job: Job | None, hook: str) -> Work | None:
     return job.on_start if hook == "on_start" else job.on_complete
 
 
-def has_hooks_left(reading: Reading, node: str, now_ms: int) -> bool:
-    """Whether `hooks_left` would find one, read without a write."""
-    return any(_is_left(reading, notice, node, now_ms) for notice in _waiting(reading))
+def hooks_waiting(reading: Reading, node: str, now_ms: int) -> tuple[bool, bool]:
+    """Whether `hooks_left` would find one, read without a write; and whether there is any notice, of any kind."""
+    waiting = _waiting(reading)
+    return any(_is_left(reading, notice, node, now_ms) for notice in waiting), bool(waiting)
 
 
 def _is_left(reading: Reading, notice: Notice, node: str, now_ms: int) -> bool:

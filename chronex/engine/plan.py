@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from chronex.decision import ALGORITHM, make_spread
 from chronex.decision.decide import Spread
+from chronex.errors import CustomScheduleError
 from chronex.expr.option_block import Options
 from chronex.model.calendars import JobCalendar
 from chronex.model.job import Job
@@ -24,7 +25,7 @@ from chronex.model.occurrence import Decision, MissedSpan, Occurrence
 from chronex.model.policies import Cadence, RecoveryPolicy, RecoveryStrategy, SpreadPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.timing.calendar_days import calendar_end, calendar_on
-from chronex.timing.job_schedule import Schedule, is_interval, moved_from, options_of
+from chronex.timing.job_schedule import Schedule, is_interval, moved_from, options_of, schedule_of
 from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import load_zone
 
@@ -80,6 +81,11 @@ class Planned(NamedTuple):
 
     occurrence: Occurrence
     outcome: InstantOutcome
+
+
+def is_missed(outcome: InstantOutcome) -> bool:
+    """It was due while nothing ran, and could have started."""
+    return not outcome.runs and outcome.reason.code not in NOT_STARTABLE
 
 
 class Plan(NamedTuple):
@@ -251,6 +257,42 @@ def _planned(job: Job, outcome: InstantOutcome, now_ms: int, awake_since_ms: int
     if outcome.runs and due.impossible is not None:
         return Planned(occurrence, outcome._replace(runs=False, reason=due.impossible))
     return Planned(occurrence, outcome)
+
+
+# How often a job on each node is looked at whose next instant only its runs know, so that new nodes get theirs.
+_LOOK_EVERY_MS = 60_000
+
+
+class TargetsPlan(NamedTuple):
+    """How far a job that runs on each node has come, and when it is planned again."""
+
+    cursor_ms: int | None
+    next_ms: int | None
+
+
+def next_of_targets(job: Job, now_ms: int) -> TargetsPlan:
+    """The instants up to now are left to the jobs of its nodes."""
+    schedule, horizon = schedule_of(job), now_ms + lead_ms(job)
+    cursor = job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms
+    for _ in range(MOST_AT_ONCE):
+        upcoming = schedule.next(cursor)
+        if upcoming is None or upcoming > horizon:
+            break
+        cursor = upcoming
+    next_ms = next_plan_ms(job, schedule, cursor)
+    if next_ms is None and job.enabled and job.cadence is Cadence.FIXED_DELAY and is_interval(job):
+        next_ms = now_ms + _LOOK_EVERY_MS
+    return TargetsPlan(cursor, next_ms)
+
+
+def waits_until(job: Job, occurrence: Occurrence) -> int | None:
+    """Until when it waits for a node that can run it; None for as long as it takes, where no instant follows."""
+    if job.wait_for_node_ms is not None:
+        return occurrence.due_ms + job.wait_for_node_ms
+    try:
+        return schedule_of(job).next(occurrence.nominal_ms)
+    except CustomScheduleError:
+        return None
 
 
 def next_plan_ms(job: Job, schedule: Schedule, cursor_ms: int) -> int | None:

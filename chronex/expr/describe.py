@@ -89,7 +89,7 @@ def _cron_text(cron: Cron) -> str:
 
 def _has_no_day(cron: Cron) -> bool:
     """No month that is named has a day that is named, such as 30 February; a weekday would still match."""
-    if not cron.day_of_week.is_star or cron.day_of_month.rule is not None:
+    if not cron.day_of_week.is_star or cron.day_of_month.rules:
         return False
     first = values_of(cron.day_of_month.values)[0]
     return all(first > _LONGEST[month] for month in values_of(cron.month.values))
@@ -207,12 +207,12 @@ def _day_text(cron: Cron, *, is_clock_time: bool) -> str:
     every_day = by_day == "" or by_weekday == ""
     if (dom.is_star and dow.is_star) or (every_day and not dom.is_star and not dow.is_star):
         return months.after(", every day in " if is_clock_time else " in ", " ")
-    if dom.is_star and dow.rule is not None:
+    if dom.is_star and dow.added_rules:
         return by_weekday + (months.after(" of ", " of the month, ") or " of the month")
     if dom.is_star or dow.is_star:
         text = by_weekday if dom.is_star else by_day
-        return text + months.after(" of " if dow.is_star and dom.rule is None and text else " in ", ", ")
-    of_the_month = " of the month" if dow.rule is not None else ""
+        return text + months.after(" of " if dow.is_star and not dom.rules and text else " in ", ", ")
+    of_the_month = " of the month" if dow.added_rules else ""
     joined = f"{by_day} or {by_weekday.removeprefix(',').removeprefix(' ')}{of_the_month}"
     return joined + months.after(", in ", ", ")
 
@@ -234,28 +234,38 @@ class _Months:
 
 
 def _day_of_month_text(field: FieldSet) -> str:
-    if field.rule is not None:
-        return _rule_text(field.rule)
     days = values_of(field.values)
     if len(days) == 31:
         return ""
+    if field.rules:
+        numbered = [_plural("day", days)] if days else []
+        return f" on {_join([*numbered, *map(_rule_text, sorted(field.rules, key=_place_in_month))])}"
     step = days[1] - days[0] if len(days) >= _LEAST_DAYS_OF_A_STEP else 1
     if step > 1 and days == list(range(days[0], 32, step)):
         return f" on every {step}{_ordinal_suffix(step)} day from day {days[0]}"
     return f" on {_plural('day', days)}"
 
 
+def _place_in_month(rule: DayRule) -> tuple[bool, int]:
+    """Days counted from the start of the month, then those counted from its end."""
+    from_start = rule.anchor is Anchor.NEAREST_WEEKDAY
+    return not from_start, rule.number if from_start else -rule.number
+
+
 def _weekday_text(field: FieldSet) -> str:
-    if field.rule is not None:
-        return _rule_text(field.rule)
     days = values_of(field.values)
     if len(days) == 7:
         return ""
-    run = _weekday_run(days)
+    run = None if field.added_rules else _weekday_run(days)
     if run and len(days) > 2:
         return f", {_WEEKDAYS[run[0]]} through {_WEEKDAYS[run[1]]}"
-    monday_first = sorted(days, key=lambda day: (day - 1) % 7)
-    return f" on {_join([_WEEKDAYS[day] for day in monday_first])}"
+    names = [_WEEKDAYS[day] for day in sorted(days, key=_from_monday)]
+    rules = sorted(field.added_rules, key=lambda rule: (_from_monday(rule.weekday), rule.number or 6))
+    return f" on {_join([*names, *map(_rule_text, rules)])}"
+
+
+def _from_monday(weekday: int) -> int:
+    return (weekday - 1) % 7
 
 
 def _weekday_run(days: list[int]) -> tuple[int, int] | None:
@@ -270,16 +280,16 @@ def _rule_text(rule: DayRule) -> str:
     before_last = f"{rule.number} day{'s' if rule.number != 1 else ''} before the last day of the month"
     match rule.anchor:
         case Anchor.LAST_DAY:
-            return f" on {before_last}" if rule.number else " on the last day of the month"
+            return before_last if rule.number else "the last day of the month"
         case Anchor.LAST_WEEKDAY:
-            nearest = f" on the nearest weekday to {before_last}"
-            return nearest if rule.number else " on the last weekday of the month"
+            nearest = f"the nearest weekday to {before_last}"
+            return nearest if rule.number else "the last weekday of the month"
         case Anchor.NEAREST_WEEKDAY:
-            return f" on the nearest weekday to day {rule.number}"
+            return f"the nearest weekday to day {rule.number}"
         case Anchor.LAST_OF_WEEKDAY:
-            return f" on the last {_WEEKDAYS[rule.weekday]}"
+            return f"the last {_WEEKDAYS[rule.weekday]}"
         case Anchor.NTH_OF_WEEKDAY:
-            return f" on the {_ORDINALS[rule.number]} {_WEEKDAYS[rule.weekday]}"
+            return f"the {_ORDINALS[rule.number]} {_WEEKDAYS[rule.weekday]}"
 
 
 # -- the other kinds, and options -----------------------------------------------------------------------------

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 
 from chronex.expr.diagnostics import ParseReport, Rule
-from chronex.expr.fields import DAY_OF_MONTH, DAY_OF_WEEK, ELEMENT, FieldSpec, value_of
+from chronex.expr.fields import DAY_OF_MONTH, DAY_OF_WEEK, ELEMENT, FieldSpec, read_day_rule, value_of
 from chronex.expr.syntax_rules import E004, E006, E007, FIELD_RULES
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 
 _NUMBER = r"-?[0-9]+"
-_DAY_RULE_IN_LIST = r"(?i:L.*|[0-9]+W|.+L|.+#.*|W)"
+_LIKE_A_DAY_RULE = r"(?i:L.*|[0-9]+W|.+L|.+#.*|W)"
 _LONG_NAMES = {
     "month": ("JANUARY", "FEBRUARY", "MARCH", "APRIL", "JUNE", "JULY", "AUGUST", "SEPTEMBER", "OCTOBER", "NOVEMBER",
               "DECEMBER"),
@@ -25,7 +25,7 @@ def report_field(spec: FieldSpec, text: str, start: int, report: ParseReport) ->
     """Report every fault of the field; at least one, since the reader refused it."""
     before = len(report.found)
     for element, at in _elements(text, start):
-        if not _report_whole_field_rule(spec, text, element, at, report):
+        if not _report_day_rule(spec, element, at, report):
             _report_element(spec, element, at, report)
     if len(report.found) == before:
         report.add(FIELD_RULES[spec.code], spec.name, text, start, "not understood", value=quoted(text))
@@ -121,15 +121,15 @@ def _expected(spec: FieldSpec) -> str:
     return f"{expected} or a name such as {spec.words[0]}" if spec.words else expected
 
 
-def _report_whole_field_rule(spec: FieldSpec, text: str, element: str, at: int, report: ParseReport) -> bool:
-    """L, W and # name one day a month: they stand alone, with their own ranges."""
-    if spec not in (DAY_OF_MONTH, DAY_OF_WEEK) or not re.fullmatch(_DAY_RULE_IN_LIST, element):
+def _report_day_rule(spec: FieldSpec, element: str, at: int, report: ParseReport) -> bool:
+    """L, W and # have ranges of their own. True for an element with one of them, whether it is wrong or not."""
+    if spec not in (DAY_OF_MONTH, DAY_OF_WEEK) or not re.fullmatch(_LIKE_A_DAY_RULE, element):
         return False
     if spec is DAY_OF_WEEK and element.upper() in spec.words:
         return False
-    if element != text:
-        report.add(FIELD_RULES[spec.code], spec.name, element, at, "part of a list", value=quoted(element))
-    elif spec is DAY_OF_MONTH:
+    if element.isascii() and read_day_rule(spec, element.upper()) is not None:
+        return True
+    if spec is DAY_OF_MONTH:
         _report_day_of_month_rule(element, at, report)
     else:
         _report_day_of_week_rule(spec, element, at, report)

@@ -29,13 +29,22 @@ class DayRule(NamedTuple):
 
 
 class FieldSet(NamedTuple):
-    """What one field means. `text` is as written, for the canonical form and for messages."""
+    """What one field means. `text` is as written, for the canonical form and for messages.
+
+    A day matches when its value or one of the `rules` names it. The rules are sorted, each once, so that fields that
+    differ in their order alone are equal.
+    """
 
     text: str
     values: int  # bit v is set when value v matches; Sunday is 0
     is_star: bool  # exactly `*`: the wildcard of the day-of-month OR day-of-week rule
     is_interval: bool  # has `*`, a range or a step somewhere: the interval kind of the DST rule
-    rule: DayRule | None = None
+    rules: tuple[DayRule, ...] = ()
+
+    @property
+    def added_rules(self) -> tuple[DayRule, ...]:
+        """The rules that name a day beyond the values: a list with FRI has the last Friday in it already."""
+        return tuple(rule for rule in self.rules if rule.weekday < 0 or not self.values >> rule.weekday & 1)
 
 
 class FieldSpec:
@@ -74,6 +83,7 @@ MONTH = FieldSpec("month", "E005", 1, 12, MONTHS)
 DAY_OF_WEEK = FieldSpec("dayOfWeek", "E006", 0, 7, WEEKDAYS, wrap_high=6)  # 7 is Sunday too
 FIVE_FIELDS = (MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK)
 SIX_FIELDS = (SECOND, *FIVE_FIELDS)
+_DAY_FIELDS = (DAY_OF_MONTH, DAY_OF_WEEK)
 
 ZERO_SECONDS = FieldSet("0", 1, is_star=False, is_interval=False)
 
@@ -85,6 +95,8 @@ ELEMENT = re.compile(r"(\*|[0-9]+|[A-Z]{3})(?:-([0-9]+|[A-Z]{3}))?(?:/([0-9]+))?
 _DOM_RULE = r"L(?:-0*([1-9]|[12][0-9]|30))?(W)?|0*([1-9]|[12][0-9]|3[01])W"
 _DOW_RULE = r"([0-7]|[A-Z]{3})(?:(L)|#([1-5]))"
 
+_NO_RULES: frozenset[DayRule] = frozenset()
+
 
 def read_field(spec: FieldSpec, text: str) -> FieldSet | None:
     """The meaning of one field, or None when something in it is wrong (faults.py says what)."""
@@ -93,6 +105,7 @@ def read_field(spec: FieldSpec, text: str) -> FieldSet | None:
     if not text.isascii():
         return None  # "ſun".upper() would be SUN
     values, is_interval = 0, False
+    rules = _NO_RULES
     upper = text.upper()
     for element in upper.split(","):
         single = spec.singles.get(element)
@@ -101,34 +114,40 @@ def read_field(spec: FieldSpec, text: str) -> FieldSet | None:
             continue
         bits = _read_range(spec, element)
         if bits is None:
-            return read_day_rule(spec, text, upper)
+            rule = read_day_rule(spec, element)
+            if rule is None:
+                return spec.star._replace(text="?") if text == "?" and spec in _DAY_FIELDS else None
+            rules |= {rule}
+            continue
         values |= bits
         is_interval = is_interval or not element.isdigit()
     if values & 0x80 and spec is DAY_OF_WEEK:
         values = (values | 1) & 0x7F
-    return FieldSet(text, values, is_star=False, is_interval=is_interval)
+    if not rules:
+        return FieldSet(text, values, is_star=False, is_interval=is_interval)
+    ordered = tuple(sorted(rules, key=_order_of_rules))
+    return FieldSet(text, values, is_star=False, is_interval=is_interval, rules=ordered)
 
 
-def read_day_rule(spec: FieldSpec, text: str, upper: str) -> FieldSet | None:
-    """A whole field that is `L`, `LW`, `L-n`, `L-nW`, `nW`, `xL` or `x#n`; or `?`, read as `*`."""
-    if spec is DAY_OF_MONTH and (match := re.fullmatch(_DOM_RULE, upper)):
+def read_day_rule(spec: FieldSpec, element: str) -> DayRule | None:
+    """An element that is `L`, `LW`, `L-n`, `L-nW`, `nW`, `xL` or `x#n`, in upper case."""
+    if spec is DAY_OF_MONTH and (match := re.fullmatch(_DOM_RULE, element)):
         before, last_weekday, day = match.groups()
         if day:
-            rule = DayRule(Anchor.NEAREST_WEEKDAY, int(day))
-        else:
-            rule = DayRule(Anchor.LAST_WEEKDAY if last_weekday else Anchor.LAST_DAY, int(before or 0))
-    elif spec is DAY_OF_WEEK and (match := re.fullmatch(_DOW_RULE, upper)):
+            return DayRule(Anchor.NEAREST_WEEKDAY, int(day))
+        return DayRule(Anchor.LAST_WEEKDAY if last_weekday else Anchor.LAST_DAY, int(before or 0))
+    if spec is DAY_OF_WEEK and (match := re.fullmatch(_DOW_RULE, element)):
         weekday, _, nth = match.groups()
         number = spec.singles.get(weekday)
         if number is None:
             return None
         anchor = Anchor.NTH_OF_WEEKDAY if nth else Anchor.LAST_OF_WEEKDAY
-        rule = DayRule(anchor, int(nth or 0), number % 7)
-    elif text == "?" and spec in (DAY_OF_MONTH, DAY_OF_WEEK):
-        return spec.star._replace(text="?")
-    else:
-        return None
-    return FieldSet(text, 0, is_star=False, is_interval=False, rule=rule)
+        return DayRule(anchor, int(nth or 0), number % 7)
+    return None
+
+
+def _order_of_rules(rule: DayRule) -> tuple[int, int, str]:
+    return rule.weekday, rule.number, rule.anchor.value
 
 
 def _read_range(spec: FieldSpec, element: str) -> int | None:

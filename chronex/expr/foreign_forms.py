@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from chronex.expr.diagnostics import ParseReport
+from chronex.expr.fields import FIVE_FIELDS, read_field
 from chronex.expr.option_block import Fragment
 from chronex.expr.syntax_rules import E010
 
@@ -13,6 +14,7 @@ _INTERVAL = r"([0-9]{1,6}) *(second|sec|minute|min|hour|day|[smh])s?"
 _IN_WORDS = re.compile(rf"(?i:every +{_INTERVAL})")
 _RATE = re.compile(rf"(?i:rate\( *{_INTERVAL} *\))")
 _AWS_CRON = re.compile(r"(?i:cron\(.*\)?)")
+_AWS_FIELDS = re.compile(r"(?i:cron)\( *([^ ]+) +([^ ]+) +([^ ]+) +([^ ]+) +([^ ]+) +\* *\)")
 _WEEKDAY = r"(mon|tue|wed|thu|fri|sat|sun)[a-z]*"
 _CALENDAR = re.compile(rf"(?i:{_WEEKDAY}(?:\.\.{_WEEKDAY})?) +(?:\*-\*-\* +)?([0-9]{{1,2}}):([0-9]{{2}})(?::00)?")
 _COMMENT = re.compile(r"((?:[^ #]+ +){4,5}[^ #]+) +(#.*)")
@@ -37,9 +39,20 @@ def _form(text: str) -> tuple[str | None, str | None]:
         if match := pattern.fullmatch(text):
             return case, f"@every {match[1]}{_UNITS[match[2].lower()]}"
     if _AWS_CRON.fullmatch(text):
-        return "AWS cron", None
+        meant = _five_fields_of_aws(text)
+        return "AWS cron" if meant is None else "AWS cron in five fields", meant
     if match := _CALENDAR.fullmatch(text):
         first, last = match[1][:3].upper(), match[2] and match[2][:3].upper()
         days = f"{first}-{last}" if last else first
         return "calendar event", f"{int(match[4])} {int(match[3])} * * {days}"
     return None, None
+
+
+def _five_fields_of_aws(text: str) -> str | None:
+    """The five fields without the year; None where the year or a weekday by number means something else there."""
+    match = _AWS_FIELDS.fullmatch(text)
+    if match is None or re.search(r"[0-9]", match[5].partition("#")[0]):
+        return None
+    fields = ["*" if field == "?" else field for field in match.groups()]
+    is_readable = all(read_field(spec, field) for spec, field in zip(FIVE_FIELDS, fields, strict=True))
+    return " ".join(fields) if is_readable else None

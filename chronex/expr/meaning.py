@@ -65,10 +65,10 @@ class Cron(NamedTuple):
 
 def _day_key(day: FieldSet, weekday: FieldSet) -> tuple[Any, ...]:
     """Which days match, so that `1-31` beside `*` is every day, as is any OR with a full field."""
-    day_part = (day.values, day.rule)
-    weekday_part = (weekday.values, weekday.rule)
-    any_day = day_part == (DAY_OF_MONTH.star.values, None)
-    any_weekday = weekday_part == (DAY_OF_WEEK.star.values, None)
+    any_day = day.values == DAY_OF_MONTH.star.values
+    any_weekday = weekday.values == DAY_OF_WEEK.star.values
+    day_part = (day.values, () if any_day else day.rules)
+    weekday_part = (weekday.values, weekday.added_rules)
     if day.is_star or weekday.is_star:
         restricted = (any_day and weekday.is_star) or (any_weekday and day.is_star)
         return ("every",) if restricted else ("days", day_part) if weekday.is_star else ("weekdays", weekday_part)

@@ -41,12 +41,7 @@ _FIELD_MESSAGES = {
     ),
     "backwards in POSIX": Message("range {value} runs backwards", "POSIX ranges do not wrap"),
 }
-_DAY_MESSAGES = _FIELD_MESSAGES | {
-    "part of a list": Message(
-        "{value} must be the whole field: L, W and # cannot be part of a list", elsewhere=_UNKNOWN_TO_CRON
-    ),
-}
-_DAY_OF_MONTH_MESSAGES = _DAY_MESSAGES | {
+_DAY_OF_MONTH_MESSAGES = _FIELD_MESSAGES | {
     "days before the last": Message(
         "{value}: the days before the last one go from 1 to 30", elsewhere=_UNKNOWN_TO_CRON
     ),
@@ -56,7 +51,7 @@ _DAY_OF_MONTH_MESSAGES = _DAY_MESSAGES | {
     ),
     "day forms": Message("{value} is not understood", "the forms are L, LW, L-3 and 15W", _UNKNOWN_TO_CRON),
 }
-_DAY_OF_WEEK_MESSAGES = _DAY_MESSAGES | {
+_DAY_OF_WEEK_MESSAGES = _FIELD_MESSAGES | {
     "last by number": Message(
         "{value}: the last one of a month is written {meant}", "", _UNKNOWN_TO_CRON, SAME_MEANING
     ),
@@ -108,8 +103,8 @@ E003 = _rule(
 E004 = _rule(
     "E004",
     "day of month out of range or not understood",
-    "The day of the month goes from 1 to 31; `L` is the last one, `15W` the weekday nearest to the 15th. "
-    "`L` and `W` stand alone, not in a list.",
+    "The day of the month goes from 1 to 31; `L` is the last one, `15W` the weekday nearest to the 15th, "
+    "`15,L` the 15th and the last one.",
     "0 9 0 * *",
     "0 9 1 * *",
     _DAY_OF_MONTH_MESSAGES,
@@ -195,6 +190,11 @@ E010 = _rule(
             "cron(…) is for AWS, which has a year at the end and counts Sunday as 1",
             "write five fields without cron( )",
             (HostMessage(PLAIN, "cron(…) is for AWS, which has a year at the end and counts Sunday as 1"),),
+        ),
+        "AWS cron in five fields": Message(
+            "cron(…) is for AWS, which has a year at the end",
+            _DID_YOU_MEAN,
+            (HostMessage(PLAIN, "cron(…) is for AWS, which has a year at the end", _DID_YOU_MEAN),),
         ),
         "calendar event": Message(
             "this is a calendar event of systemd",

@@ -143,7 +143,7 @@ def _as_read(schedule: str, reading: CronReading) -> str:
     words = []
     for spec, field in zip(FIVE_FIELDS, reading.fields, strict=True):
         mine, values = read_field(spec, field.text), sorted(v for v in field.values if v >= spec.low)
-        is_same = mine is not None and mine.rule is None and mine.values == sum(1 << value for value in values)
+        is_same = mine is not None and not mine.rules and mine.values == sum(1 << value for value in values)
         words.append(field.text if is_same else ",".join(map(str, values)))
     return " ".join(words)
 

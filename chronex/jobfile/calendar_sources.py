@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from datetime import date
 from functools import lru_cache
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,7 +116,7 @@ def _holidays(code: str, reach: Reach) -> _Found:
         raise _unknown_code(code, country, part) from error
     days = tuple(sorted(_day(day) for day in found))
     weekend = tuple(sorted(day + 1 for day in getattr(found, "weekend", ()))) or USUAL_WEEKEND
-    return _Found(days, weekend, version("holidays"))
+    return _Found(days, weekend, _version_of_holidays() or "")
 
 
 def _year(day: int) -> int:
@@ -156,6 +155,17 @@ def _flat(name: str, spans: list[tuple[int, int]]) -> tuple[int, ...]:
     return tuple(edge for span in spans for edge in span)
 
 
+def _version_of_holidays() -> str | None:
+    """None where the package is not installed."""
+    # Every command that reads a job file would pay for this import: it brings email, csv and zipfile with it.
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("holidays")
+    except PackageNotFoundError:
+        return None
+
+
 def current_data(calendar: JobCalendar) -> str:
     """Which data its source has now, in the words of `data`; that of the calendar where it has no source.
 
@@ -163,11 +173,11 @@ def current_data(calendar: JobCalendar) -> str:
     """
     match calendar.source:
         case CalendarSource.HOLIDAYS:
-            try:
-                return f"holidays {version('holidays')}"
-            except PackageNotFoundError:
+            version = _version_of_holidays()
+            if version is None:
                 hint = "install it with: pip install 'chronex[calendars]'"
-                raise CalendarError("the package holidays is not installed any more", hint) from None
+                raise CalendarError("the package holidays is not installed any more", hint)
+            return f"holidays {version}"
         case CalendarSource.ICS:
             return f"sha256 {sha256(_file(Path(calendar.origin))).hexdigest()[:16]}"
     return calendar.data

@@ -39,6 +39,7 @@ from chronex.model.policies import (
     OverlapPolicy,
     RecoveryPolicy,
     RetryPolicy,
+    RunOn,
     TaskMode,
 )
 from chronex.storage.ports import MAX_VALUE_BYTES
@@ -148,6 +149,8 @@ DEFAULTS: dict[str, Reader] = {
     "dst": inherited_tables.dst,
     "nodes": values.texts,
     "node_labels": values.text_table,
+    "run_on": values.choice_of(RunOn),
+    "wait_for_node": values.positive_duration,
     **CALENDAR_DEFAULTS,
     **ENVIRONMENT,
 }
@@ -184,6 +187,8 @@ JOB_FIELDS = {
     "metadata": "metadata",
     "nodes": "nodes",
     "node_labels": "node_labels",
+    "run_on": "run_on",
+    "wait_for_node": "wait_for_node_ms",
     "dialect": "dialect",
     "overlap": "overlap",
     "execution_timeout": "execution_timeout_ms",

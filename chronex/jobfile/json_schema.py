@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from chronex.jobfile import inherited_tables, notify_table, process_table, spread_table, values
+from chronex.jobfile import inherited_tables, notify_table, process_table, settings, spread_table, values
 from chronex.jobfile.entries import Reader
 from chronex.jobfile.function_call import work
 from chronex.jobfile.lint_table import rule_codes
@@ -80,6 +80,7 @@ _BY_READER: dict[Any, Schema] = {
     process_table.env_file: {"anyOf": [{"type": "string", "minLength": 1}, _TEXTS]},
     spread_table.spread: _table("spread"),
     values.size: {"type": ["integer", "string"]},
+    settings.shared_size: {"type": ["integer", "string"]},
     values.codes: {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 255}},
 }
 _BY_KEY: dict[tuple[str, str], Schema] = {

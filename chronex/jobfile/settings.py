@@ -29,6 +29,7 @@ from chronex.text.terminal import quoted
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})", re.ASCII)
 
 
+MOST_SHARED = 1 << 20
 UPDATE_POLICIES = ("immediate", "graceful", "windowed")
 
 
@@ -54,6 +55,8 @@ class LogSettings(Struct, frozen=True):
     max_age_ms: int = 30 * UNITS["d"]
     max_count: int = 1_000
     max_bytes: int = 10 << 20
+    # Where machines share the store: how much of each log everybody can see; 0 for nothing.
+    shared_bytes: int = 64 << 10
 
 
 class SchedulerSettings(Struct, frozen=True):
@@ -115,6 +118,17 @@ def _logs(entry: Entry) -> LogSettings:
     return LogSettings(**{_FIELDS.get(key, key): value for key, value in given.items()})
 
 
+def shared_size(entry: Entry) -> int:
+    """A size up to 1 MiB, because it lies in the database for every attempt; 0 for nothing at all."""
+    if entry.value in (0, "0"):
+        return 0
+    found = size(entry)
+    if found > MOST_SHARED:
+        hint = f'write at most 1MiB, such as {entry.label} = "64KiB"; logs --whole fetches all of a log'
+        entry.refuse(f"{entry.label} cannot be {quoted(str(entry.value)[:100])}", hint, "J014")
+    return found
+
+
 HISTORY: dict[str, Reader] = {
     "max_age": positive_duration,
     "max_count": whole_number(1, 10_000_000),
@@ -124,6 +138,7 @@ LOGS: dict[str, Reader] = {
     "max_age": positive_duration,
     "max_count": whole_number(1, 1_000_000),
     "max_bytes": size,
+    "shared": shared_size,
 }
 SCHEDULER: dict[str, Reader] = {
     "timezone": zone,
@@ -141,7 +156,12 @@ SCHEDULER: dict[str, Reader] = {
     "smtp": smtp,
     "heartbeat": heartbeat,
 }
-_FIELDS = {"grace_period": "grace_ms", "reaper_interval": "reaper_interval_ms", "max_age": "max_age_ms"}
+_FIELDS = {
+    "grace_period": "grace_ms",
+    "reaper_interval": "reaper_interval_ms",
+    "max_age": "max_age_ms",
+    "shared": "shared_bytes",
+}
 
 
 def scheduler(entry: Entry) -> SchedulerSettings:

@@ -76,6 +76,7 @@ class Keepers:
         self._stuck: dict[Path, frozenset[str]] = {}
         self._trust: Trust | None = None
         self.open_until_ms: int | None = None  # by the boot time: past it no barrier may be opened
+        self._leaving: set[asyncio.Task[None]] = set()
         self._looking = asyncio.Lock()  # whoever waits for it finds what was seen, not the middle of a look
 
     # -- its own -------------------------------------------------------------------------------------------------
@@ -226,7 +227,7 @@ class Keepers:
                 if not is_needed(attempt_id):
                     _let_go(link, attempt_id)
             if link.is_lost or not link.ids:
-                link.close()
+                self._leave(link)
                 del self._others[directory]
         for directory, dead in list(self._dead.items()):
             dead.ends = {name: end for name, end in dead.ends.items() if is_needed(name)}
@@ -247,7 +248,14 @@ class Keepers:
             await asyncio.wait([self._starting])
         for link in (self._own, *self._others.values()):
             if link is not None:
-                link.close()
+                self._leave(link)
+        if self._leaving:
+            await asyncio.wait(self._leaving)
+
+    def _leave(self, link: KeeperLink) -> None:
+        task = asyncio.get_running_loop().create_task(link.leave())
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
 
 
 def _let_go(link: KeeperLink, attempt_id: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 from pathlib import Path
@@ -22,6 +23,7 @@ from chronex.keeper.messages import (
 T = TypeVar("T")
 # A keeper answers at once; one that does not is stopped, or no keeper.
 ANSWER_WITHIN_S = 5.0
+LEAVE_WITHIN_S = 1.0
 
 
 class KeeperLostError(Exception):
@@ -39,6 +41,7 @@ class KeeperLink(asyncio.Protocol):
         self._held: dict[str, asyncio.Future[Held | Ended]] = {}
         self._ended: dict[str, asyncio.Future[Ended]] = {}
         self.is_lost = False
+        self._gone = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -65,6 +68,7 @@ class KeeperLink(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
+        self._gone.set()
         futures: list[asyncio.Future[Any]] = [self.welcome, *self._held.values(), *self._ended.values()]
         for future in futures:
             if not future.done():
@@ -103,6 +107,19 @@ class KeeperLink(asyncio.Protocol):
     def forget(self, attempt_id: str) -> None:
         self._held.pop(attempt_id, None)
         self._ended.pop(attempt_id, None)
+
+    async def leave(self, within_s: float = LEAVE_WITHIN_S) -> None:
+        """Say no more, and wait until the keeper has read everything and lets go.
+
+        A keeper that writes to a connection that is closed at once gets an error for it, and does not read what was
+        said before: an end that is on record would stay in its file. One that is stopped is not waited for.
+        """
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write_eof()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._gone.wait(), within_s)
+        self.close()
+        await asyncio.sleep(0)  # asyncio tells of the loss in its next round
 
     def close(self) -> None:
         if self._transport is not None:

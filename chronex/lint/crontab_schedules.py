@@ -64,7 +64,7 @@ def meaning_of(parsed: Parsed, reading: CronReading, host: ScheduleHost) -> Mean
         return None
     fields = (body.minute, body.hour, body.day_of_month, body.month, body.day_of_week)
     read_by_cron = [
-        own if own.rule is not None else own._replace(values=_bits(theirs, bounds.low))
+        own if own.rules else own._replace(values=_bits(theirs, bounds.low))
         for own, theirs, bounds in zip(fields, reading.fields, FIELD_BOUNDS, strict=True)
     ]
     if host.program is BUSYBOX:  # a day field with all its values restricts nothing, however it is written

@@ -42,6 +42,7 @@ EVENTS: dict[str, str] = {
     "SchedulerStopped": "it has left; commands that go on are kept for its successor",
     "SchedulerCrashed": "a scheduler was found dead",
     "NodeLost": "a scheduler of another machine has given no sign of life and may change nothing any more",
+    "NodeRefused": "a scheduler that was given up came back, was refused, and begins anew under another name",
     "PollingStarted": "the first task was scheduled",
     "PollingStopRequested": "the stop was asked for while tasks were scheduled",
     "PollingStopped": "no task is scheduled, or the stop is over",

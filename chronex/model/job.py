@@ -31,6 +31,7 @@ from chronex.model.policies import (
     Overrides,
     RecoveryPolicy,
     RetryPolicy,
+    RunOn,
     SpreadPolicy,
     TaskMode,
 )
@@ -180,6 +181,12 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     # On which nodes it may run: patterns of their names, and labels that they must have. Empty: on any.
     nodes: tuple[str, ...] = ()
     node_labels: dict[str, str] = {}
+    # On one of them, or an occurrence of its own on each of them.
+    run_on: RunOn = RunOn.ANY
+    # The node that this job was made for, from a job that runs on each; empty for every other.
+    target: str = ""
+    # How long an occurrence waits for a node that fits before it is missed; None: until the next instant.
+    wait_for_node_ms: int | None = None
     # A job that is not enabled is kept and shown, and never planned.
     enabled: bool = True
     # The schedule as the job file has it, where that counts from the moment it was applied.
@@ -231,6 +238,17 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
         """The Python functions that its tasks and hooks call: who runs the job must have all of them."""
         work = (*(task.run for task in self.tasks), self.on_start, self.on_complete)
         return tuple(dict.fromkeys(one.target for one in work if isinstance(one, Call)))
+
+    @property
+    def secret_sources(self) -> tuple[str, ...]:
+        """Where the secrets of its tasks come from: who runs the job must have all of them."""
+        found = (task.secret_sources.get(name) or f"env:{name}" for task in self.tasks for name in task.secrets)
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def made_from(self) -> str:
+        """The job that this one was made from for its target; empty for every other."""
+        return self.id.removesuffix(f"{TARGET_APART}{self.target}") if self.target else ""
 
     @property
     def shown_name(self) -> str:
@@ -353,6 +371,10 @@ class JobVersion(Struct, frozen=True, gc=False):
 
 MAX_NAME = 128
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}", re.ASCII)
+# Between the name of a job that runs on each node and the name of the node: no name that a person gives has it.
+TARGET_APART = ":"
+_TARGET = re.compile(r"[a-zA-Z0-9._-]{1,64}", re.ASCII)
+_KEY_NAME = re.compile(rf"{_NAME.pattern}(?:{TARGET_APART}{_TARGET.pattern})?", re.ASCII)
 
 # Names of declarative tasks that are ids of jobs as they are; from others an id is made.
 _PLAIN = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
@@ -378,19 +400,43 @@ def unknown_key_fields(template: str) -> list[str]:
 
 
 def is_name(text: str) -> bool:
-    """Could this name a job or a task?"""
-    return _NAME.fullmatch(text) is not None
+    """Could this name a job, also one that was made for a node, or a task?"""
+    return _KEY_NAME.fullmatch(text) is not None
+
+
+def is_target(text: str) -> bool:
+    """Could this name a node?"""
+    return _TARGET.fullmatch(text) is not None
+
+
+def target_of(job: str) -> str:
+    """The node that the job of this id was made for; empty for every other."""
+    return job.partition(TARGET_APART)[2]
+
+
+def target_job_id(job: str, target: str) -> str:
+    """The id of the job that is made for one node from a job that runs on each."""
+    return f"{job}{TARGET_APART}{target}"
 
 
 def check_new_name(name: str, what: str = "job") -> str:
     """The same for one that is to be made. Older stores may have names that a command line takes for an option."""
     if name.startswith("-"):
         raise ChronexError(f"{name[:40]!r} cannot name a {what}: a command line would take it for an option")
-    return check_name(name, what)
+    return _refuse_unless(_NAME, name, what)
 
 
 def check_name(name: str, what: str = "job") -> str:
     """The name of a job or task is part of its key: letters, digits, `_`, `-`, at most 128 of them."""
-    if not _NAME.fullmatch(name):
+    return _refuse_unless(_NAME, name, what)
+
+
+def check_job_name(name: str) -> str:
+    """The same for a job; the name of one that was made for a node ends with a colon and the name of that node."""
+    return _refuse_unless(_KEY_NAME, name, "job")
+
+
+def _refuse_unless(pattern: re.Pattern[str], name: str, what: str) -> str:
+    if not pattern.fullmatch(name):
         raise ChronexError(f"{name[:40]!r} cannot name a {what}; use 1 to {MAX_NAME} letters, digits, '_' and '-'")
     return name

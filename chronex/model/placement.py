@@ -9,10 +9,13 @@ from chronex.model.job import JobDefinition
 from chronex.model.records import Node
 
 EXCLUDED = "!"
+_MOST_TOLD = 3
 
 
 def fits(job: JobDefinition, name: str, labels: Mapping[str, str]) -> bool:
     """Whether the job may run on a node of this name with these labels."""
+    if job.target and job.target != name:
+        return False
     return _is_named(job.nodes, name) and all(labels.get(label) == value for label, value in job.node_labels.items())
 
 
@@ -29,9 +32,42 @@ def fits_node(job: JobDefinition, node: Node) -> bool:
     return fits(job, node.name or node.host, node.labels)
 
 
+def lacks(job: JobDefinition, node: Node) -> str:
+    """What the node would need to run the job, in a few words; empty where it can."""
+    if not fits_node(job, node):
+        return describe_placement(job)
+    functions = [target for target in job.functions if not node.can_call(target)]
+    if functions:
+        return f"the function {functions[0]!r}"
+    secrets = [source for source in job.secret_sources if source in node.lacking_secrets]
+    return f"the secret {secrets[0]}" if secrets else ""
+
+
+def lacking_everywhere(job: JobDefinition, nodes: Iterable[Node]) -> str:
+    """For want of what none of these nodes runs the job, node by node; empty where one of them can."""
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        missing = lacks(job, node)
+        if not missing:
+            return ""
+        found.setdefault(missing, []).append(node.name or node.host or node.id)
+    if not found:
+        return describe_placement(job) or "a node"
+    first = list(found.items())[:_MOST_TOLD]
+    if len(found) == 1:
+        return f"no node here has {first[0][0]}" if not _is_placement(job, first[0][0]) else first[0][0]
+    return "; ".join(f"{', '.join(names[:_MOST_TOLD])}: needs {missing}" for missing, names in first)
+
+
+def _is_placement(job: JobDefinition, missing: str) -> bool:
+    return missing == describe_placement(job)
+
+
 def describe_placement(job: JobDefinition) -> str:
     """As it is written: `nodes db-*, !db-3 with zone=eu`; empty where it may run anywhere."""
     named = f"nodes {', '.join(job.nodes)}" if job.nodes else ""
+    if job.target:
+        return f"the node {job.target}"
     labels = ", ".join(f"{label}={value}" for label, value in job.node_labels.items())
     if not labels:
         return named

@@ -72,6 +72,13 @@ class LeftoverPolicy(StrEnum):
     KILL = "kill"
 
 
+class RunOn(StrEnum):
+    """Where machines share a store: one of the nodes that fit runs an occurrence, or each of them one of its own."""
+
+    ANY = "any"
+    EACH = "each"
+
+
 class TaskMode(StrEnum):
     SEQUENTIAL = "sequential"
     PARALLEL = "parallel"

@@ -27,6 +27,7 @@ class ReasonCode(StrEnum):
     QUEUE_FULL = "queue_full"
     GAVE_WAY = "gave_way"  # the detail is the newer occurrence
     POOL_FULL = "pool_full"
+    NO_NODE = "no_node"  # the detail is what no node has
     IDEMPOTENT = "idempotent"
     MAX_REACHED = "max_reached"
 
@@ -139,6 +140,7 @@ _WORDS = {
     ReasonCode.QUEUE_FULL: "the queue of the job is full",
     ReasonCode.GAVE_WAY: "a newer occurrence took its place",
     ReasonCode.POOL_FULL: "waits for a free place in the pool",
+    ReasonCode.NO_NODE: "no node that works here can run it",
     ReasonCode.IDEMPOTENT: "its idempotency key has been executed already",
     ReasonCode.MAX_REACHED: "the limit of executions is reached",
     ReasonCode.DOWN: "the scheduler was not running",

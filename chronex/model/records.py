@@ -52,6 +52,17 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     drained_by: str = ""
     # When others gave it up because it was silent: its epoch was raised, and it may change nothing any more.
     lost_ms: int | None = None
+    # When a person said that it will never come back: nobody waits for it any more.
+    forgotten_ms: int | None = None
+    # When one that was given up came back, was refused, and began anew under another name.
+    refused_ms: int | None = None
+    # The sources of secrets that it has met in jobs and does not have, such as "env:PGPASSWORD".
+    lacking_secrets: tuple[str, ...] = ()
+    # The version of the zone data by which it finds instants; empty where that is not known.
+    tzdata: str = ""
+    # By how much its own clock is ahead of the store's, and how far off its reading of the store's clock may be.
+    clock_ahead_ms: int | None = None
+    clock_within_ms: int | None = None
     # While it doubts its clock, which has jumped ahead: the time of ages, and how much longer the clock must hold.
     aged_ms: int = 0
     doubt_ms: int = 0
@@ -136,6 +147,31 @@ class TaskState(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True)
     is_removed: bool = False
 
 
+class LogPiece(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Some bytes of a log on a shared store. `at` is where in the log they lie; of a tail, how much is left out."""
+
+    data: bytes
+    written_ms: int = 0
+    at: int = 0
+
+
+class LogWish(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """Somebody wants the log of an attempt that lies on another machine: what it writes from now on, or all of it."""
+
+    job: str
+    nominal_ms: int
+    task: str
+    number: int
+    # The machine that has the log.
+    host_id: str
+    whole: bool = False
+    until_ms: int = 0
+    # What the machine has sent so far, and whether no more will come.
+    sent_pieces: int = 0
+    sent_bytes: int = 0
+    is_done: bool = False
+
+
 class Quarantined(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """A damaged record, kept as it was found so that it can be examined."""
 
@@ -175,6 +211,8 @@ Record = (
     | Idempotency
     | Notice
     | ChannelState
+    | LogPiece
+    | LogWish
     | TaskState
     | Quarantined
     | StoreMeta

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from chronex.model.job import target_of
 from chronex.run.env_file import variables_of_files
 from chronex.run.process import Marks
 from chronex.run.request import AttemptRequest, CommandRules, NotStarted
@@ -135,6 +136,8 @@ def chronex_variables(request: AttemptRequest) -> dict[str, str]:
         "CHRONEX_ATTEMPT_NUMBER": str(request.number),
         "CHRONEX_SCHEDULED_TIME": instant_text(request.nominal_ms),
     }
+    if target := target_of(request.job):
+        variables["CHRONEX_TARGET"] = target
     if request.run_id:
         variables["CHRONEX_RUN_ID"] = request.run_id
     if request.version:

@@ -56,6 +56,20 @@ def secret_values(
     return found
 
 
+def has_secret(source: str, inheritance: Inheritance) -> bool:
+    """Whether this machine has it, by its place alone: what it holds is found out when a command starts."""
+    kind, _, rest = source.partition(":")
+    match kind:
+        case "env":
+            return inheritance.secret(rest) is not None
+        case "file":
+            return os.path.exists(rest)
+        case "credential":
+            directory = inheritance.secret(CREDENTIALS)
+            return bool(directory) and os.path.exists(PurePosixPath(directory or "") / PurePosixPath(rest).name)
+    return True
+
+
 def secret_value(name: str, source: str, inheritance: Inheritance) -> str | NotStarted:
     """What is kept at `source`, which is no command; `name` is for the words where it cannot be had."""
     kind, _, rest = source.partition(":")

@@ -348,8 +348,6 @@ class Supervision:
             self._begin_timeout()
             if self.confinement is not None:
                 self.confinement.watch(self.process)
-            if self.confinement is not None:
-                self.confinement.watch(self.process)
             return await self.finish()
         except BaseException:
             if report:  # one that was adopted outlived its scheduler before, and outlives this one too

@@ -24,6 +24,8 @@ from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.records import (
     ChannelState,
     Idempotency,
+    LogPiece,
+    LogWish,
     Node,
     Notice,
     Quarantined,
@@ -57,6 +59,8 @@ TYPES: dict[bytes, type[Record]] = {
     keys.NOTICE: Notice,
     keys.CHANNEL_NOTICE: Notice,
     keys.CHANNEL: ChannelState,
+    keys.LOG_PIECE: LogPiece,
+    keys.LOG_WISH: LogWish,
     keys.QUARANTINE: Quarantined,
     keys.STORE_META: StoreMeta,
     keys.JOURNAL_HEAD: Sequence,

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Any
 
 from chronex.errors import InvalidKeyError
-from chronex.model.job import Job, JobProgress, JobVersion, check_name
+from chronex.model.job import TARGET_APART, Job, JobProgress, JobVersion, check_job_name, check_name
 from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.records import ChannelState, Idempotency, Node, Notice, Record
 from chronex.model.states import AttemptState, OccurrenceState, RunState
@@ -34,6 +34,8 @@ NOTICE = b"W"
 CHANNEL_NOTICE = b"w"
 CHANNEL = b"c"
 QUARANTINE = b"Q"
+LOG_PIECE = b"B"
+LOG_WISH = b"K"
 
 DUE = b"D"
 ACTIVE = b"U"
@@ -50,6 +52,7 @@ JOURNAL_HEAD = META + b"journal"
 
 MAX_STATE_NAME = 128
 _OFFSET = 1 << 63
+_JOB_NAME = "job"
 
 
 def instant(ms: int) -> bytes:
@@ -58,6 +61,11 @@ def instant(ms: int) -> bytes:
 
 def job_key(job: str) -> bytes:
     return JOB + _name(job)
+
+
+def within_targets(job: str) -> bytes:
+    """The prefix of the jobs that were made from this one, each for one node."""
+    return JOB + check_name(job).encode("ascii") + TARGET_APART.encode("ascii")
 
 
 def job_progress_key(job: str) -> bytes:
@@ -134,6 +142,19 @@ def within_staged_state(job: str, nominal_ms: int, task: str, number: int) -> by
     return STAGED_STATE + attempt_key(job, nominal_ms, task, number)[1:]
 
 
+def within_log(attempt: bytes, kind: str) -> bytes:
+    """The prefix of the pieces of one kind of an attempt's log; `attempt` is the key of the attempt."""
+    return LOG_PIECE + attempt[1:] + kind.encode("ascii")
+
+
+def log_piece_key(attempt: bytes, kind: str, number: int) -> bytes:
+    return within_log(attempt, kind) + number.to_bytes(4, "big")
+
+
+def log_wish_key(attempt: bytes, kind: str) -> bytes:
+    return LOG_WISH + attempt[1:] + kind.encode("ascii")
+
+
 def quarantine_key(key: bytes) -> bytes:
     return QUARANTINE + key
 
@@ -178,8 +199,9 @@ def firing_of(record: bytes) -> tuple[str, int]:
 
 
 @lru_cache(maxsize=4096)
-def _name(name: str, what: str = "job") -> bytes:
-    return check_name(name, what).encode("ascii") + b"\0"
+def _name(name: str, what: str = _JOB_NAME) -> bytes:
+    checked = check_job_name(name) if what == _JOB_NAME else check_name(name, what)
+    return checked.encode("ascii") + b"\0"
 
 
 def key_of(record: Record) -> bytes:

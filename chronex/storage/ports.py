@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Protocol, TypeVar, runtime_checkable
 
+from chronex.storage.scopes import WHOLE, Scope
+
 MAX_KEY_BYTES = 511
 MAX_VALUE_BYTES = 64 * 1024
 SCAN_LIMIT = 1000
@@ -66,6 +68,23 @@ class OwnerCounts(Protocol):
         """How many occurrences the node runs, as it was when the transaction began."""
         ...
 
+    def count_rows(self, prefix: bytes, limit: int) -> int:
+        """How many rows there are up to `limit`, as it was at some moment of the transaction."""
+        ...
+
+
+@runtime_checkable
+class ClaimedDue(Protocol):
+    """A transaction whose scope is what is due and held by nobody: `scan` finds what is due of that alone."""
+
+    def has_claimed_most(self) -> bool:
+        """Whether more may be due than was claimed."""
+        ...
+
+    def next_due_elsewhere(self) -> int | None:
+        """When the first of what was not claimed is due; a hint for how long to sleep."""
+        ...
+
 
 ViewFn = Callable[[ReadTransaction], T]
 UpdateFn = Callable[[Transaction], T]
@@ -86,7 +105,7 @@ class Store(Protocol):
         """`view` for an event loop: where the store may take its time, the loop goes on meanwhile."""
         ...
 
-    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         """Run fn, make its writes durable, return its result.
 
         All or nothing: when fn raises, nothing of it is kept and the exception is passed on. Updates are
@@ -94,11 +113,11 @@ class Store(Protocol):
         effect. Concurrent updates may share one commit; a failing one does not touch its neighbours.
         StoreFullError: nothing was written. StoreOutcomeUnknownError: re-read to learn what happened.
         Ordinary updates leave a reserve of the free space untouched; those with `use_reserve`, which record the end
-        of running work, may use it.
+        of running work, may use it. `scope` is what fn is about, for a store that machines share.
         """
         ...
 
-    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         """`update` for an event loop: fn runs on another thread, the loop goes on meanwhile.
 
         A cancelled caller does not cancel the update: its outcome is what a later read finds.

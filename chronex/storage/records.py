@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from chronex.errors import DamagedRecordError, NewerRecordError, StaleClaimError
 from chronex.model.event import Event
-from chronex.model.job import Job, JobProgress, JobVersion
+from chronex.model.job import TARGET_APART, Job, JobProgress, JobVersion
 from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.records import Idempotency, Node, Quarantined, Record, TaskState
 from chronex.model.states import OccurrenceState, State, advance
@@ -21,7 +21,8 @@ from chronex.storage import keys
 from chronex.storage.codec import HEADER, decode, encode
 from chronex.storage.journal import append
 from chronex.storage.keys import index_keys, key_of
-from chronex.storage.ports import MAX_VALUE_BYTES, SCAN_LIMIT, OwnerCounts, ReadTransaction, Transaction
+from chronex.storage.ports import MAX_VALUE_BYTES, SCAN_LIMIT, ClaimedDue, OwnerCounts, ReadTransaction, Transaction
+from chronex.storage.scopes import HELD_ELSEWHERE_MS
 
 __all__ = ["Reading", "RecordCache", "Records", "index_keys", "key_of", "pages"]
 
@@ -130,6 +131,13 @@ class Reading:
         progress = {one.job: one for one in self.scan(keys.JOB_PROGRESS, JobProgress, start, limit)}
         return [replace(job, progress=found) for job in definitions if (found := progress.get(job.id)) is not None]
 
+    def targets(self, job: str) -> list[Job]:
+        """The jobs that were made from this one, each for one node, by the names of the nodes."""
+        if TARGET_APART in job:
+            return []
+        made = self.scan(keys.within_targets(job), Job)
+        return [found for one in made if (found := self.job(one.id)) is not None]
+
     def occurrences(self, job: str, before_ms: int | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
         """The history of a job, newest first."""
         after = keys.occurrence_key(job, before_ms) if before_ms is not None else None
@@ -157,7 +165,17 @@ class Reading:
     def next_due_after(self, ms: int) -> int | None:
         """When something falls due later than `ms`."""
         rows = self.tx.scan(keys.DUE, keys.timed(keys.DUE, ms + 1, b""), 1)
-        return keys.instant_of(rows[0][0]) if rows else None
+        own_ms = keys.instant_of(rows[0][0]) if rows else None
+        elsewhere_ms = self.tx.next_due_elsewhere() if isinstance(self.tx, ClaimedDue) else None
+        if elsewhere_ms is None:
+            return own_ms
+        # What another node holds is decided there, unless it died with it.
+        elsewhere_ms = max(elsewhere_ms, ms + HELD_ELSEWHERE_MS)
+        return elsewhere_ms if own_ms is None else min(own_ms, elsewhere_ms)
+
+    def has_claimed_most(self) -> bool:
+        """Whether more may be due than this update has claimed, where machines share the store."""
+        return isinstance(self.tx, ClaimedDue) and self.tx.has_claimed_most()
 
     def queued_jobs(self, after: str = "") -> Iterator[str]:
         """Jobs with a queue, by the keys of their queued occurrences alone: those after `after`, then the others."""
@@ -193,6 +211,12 @@ class Reading:
         if owner is not None:
             return sum(1 for one in self.active(limit=EVERYTHING) if one.owner == owner)
         return len(self.tx.scan(keys.ACTIVE + keys.OCCURRENCE, None, limit))
+
+    def count_notices(self, limit: int) -> int:
+        """How many notices wait, counted up to `limit`: a bound, which machines that share the store may overstep."""
+        if isinstance(self.tx, OwnerCounts):
+            return self.tx.count_rows(keys.NOTICE, limit)
+        return len(self.tx.scan(keys.NOTICE, None, limit))
 
     def is_active(self, job: str) -> bool:
         """Does an occurrence of the job run? Asked of the store, never of memory."""
@@ -269,6 +293,8 @@ class Reading:
     def _listed(self, index: bytes, job: str | None, kind: type[R], limit: int) -> list[R]:
         prefix = index if job is None else keys.within_job(index, job)
         rows = self.tx.scan(prefix, None, limit)
+        if job is None:
+            self.tx.expect({keys.job_of(keys.record_of(key)) for key, _ in rows})
         return [record for key, _ in rows if isinstance(record := self._indexed(key), kind)]
 
     def _indexed(self, index_key: bytes) -> Record | None:
@@ -396,6 +422,12 @@ class Records(Reading):
             cache.changed[key] = new
         else:
             self.tx.put(key, encode(key, new))
+
+    def put_at(self, key: bytes, record: Record) -> None:
+        """Write a record whose key does not follow from it alone, and that has no index entries."""
+        if self.cache is not None:
+            self.cache.keep(key, record)
+        self.tx.put(key, encode(key, record))
 
     def move_indexes(self, key: bytes, old: Record | None, new: Record) -> None:
         """Make the index entries of what was under `key` those of what is to be there."""

@@ -169,17 +169,16 @@ class _Adviser:
         yield self._at_field(W104, "minute", fix="0", hour=values_of(cron.hour.values)[0])
 
     def _missing_days(self, cron: Cron) -> Iterator[Diagnostic]:
-        rule, days = cron.day_of_month.rule, values_of(cron.day_of_month.values)
+        day_field, weekdays = cron.day_of_month, cron.day_of_week
         months = values_of(cron.month.values)
-        if not cron.day_of_week.is_star:
-            weekday_rule = cron.day_of_week.rule
-            if cron.day_of_month.is_star and weekday_rule and weekday_rule.number == 5:
+        if not weekdays.is_star:
+            is_fifth_alone = weekdays.values == 0 and all(rule.number == 5 for rule in weekdays.rules)
+            if day_field.is_star and is_fifth_alone:
                 yield self._at_field(W105, "dayOfWeek", "fifth weekday")
             return
-        if rule is not None:
-            days = [rule.number] if rule.anchor is Anchor.NEAREST_WEEKDAY else []
-        elif cron.day_of_month.is_interval:
-            return
+        if day_field.is_interval or any(rule.anchor is not Anchor.NEAREST_WEEKDAY for rule in day_field.rules):
+            return  # a month without one of the days has another
+        days = sorted([*values_of(day_field.values), *(rule.number for rule in day_field.rules)])
         if days == [29] and months == [2]:
             yield self._at_fields(W105, "dayOfMonth", "month", "leap day")
             return
@@ -263,7 +262,7 @@ class _Adviser:
 def _may_never_fire(cron: Cron) -> bool:
     """Every month has days 1 to 28 and all weekdays: only other dates are worth a search."""
     day, weekday = cron.day_of_month, cron.day_of_week
-    return day.rule is not None or weekday.rule is not None or not day.values & _DAYS_OF_EVERY_MONTH
+    return bool(day.rules or weekday.rules) or not day.values & _DAYS_OF_EVERY_MONTH
 
 
 def _uneven(name: str, step: int) -> str | None:

@@ -97,10 +97,12 @@ def _month_bits(dom: FieldSet, dow: FieldSet, length: int, first_weekday: int) -
 
 
 def _day_bits(dom: FieldSet, length: int, first_weekday: int) -> int:
-    if dom.rule is None:
-        return dom.values >> 1
-    day = _ruled_day(dom.rule, length, first_weekday)
-    return 1 << (day - 1) if day else 0
+    bits = dom.values >> 1
+    for rule in dom.rules:
+        day = _ruled_day(rule, length, first_weekday)
+        if day:
+            bits |= 1 << (day - 1)
+    return bits
 
 
 def _ruled_day(rule: DayRule, length: int, first_weekday: int) -> int | None:
@@ -122,17 +124,23 @@ def _nearest_weekday(day: int, length: int, first_weekday: int) -> int:
 
 
 def _weekday_bits(dow: FieldSet, length: int, first_weekday: int) -> int:
-    if dow.rule is None:
-        week = dow.values & 0x7F
-        # Rotate so that bit 0 is the weekday of the 1st, then repeat over the month.
-        rotated = (week >> first_weekday | week << (7 - first_weekday)) & 0x7F
-        return _repeat_week(rotated)
-    first = (dow.rule.weekday - first_weekday) % 7 + 1
-    if dow.rule.anchor is Anchor.NTH_OF_WEEKDAY:
-        day = first + (dow.rule.number - 1) * 7
-    else:
-        day = first + (length - first) // 7 * 7
-    return 1 << (day - 1) if day <= length else 0
+    week = dow.values & 0x7F
+    # Rotate so that bit 0 is the weekday of the 1st, then repeat over the month.
+    rotated = (week >> first_weekday | week << (7 - first_weekday)) & 0x7F
+    bits = _repeat_week(rotated)
+    for rule in dow.rules:
+        day = _ruled_weekday(rule, length, first_weekday)
+        if day <= length:
+            bits |= 1 << (day - 1)
+    return bits
+
+
+def _ruled_weekday(rule: DayRule, length: int, first_weekday: int) -> int:
+    """The day that MON#2 or FRIL names; beyond the end of a month that has none."""
+    first = (rule.weekday - first_weekday) % 7 + 1
+    if rule.anchor is Anchor.NTH_OF_WEEKDAY:
+        return first + (rule.number - 1) * 7
+    return first + (length - first) // 7 * 7
 
 
 def _repeat_week(week: int) -> int:

@@ -227,6 +227,9 @@ def _zone_file(name: str) -> bytes:
     return resources.files(package).joinpath(last).read_bytes()
 
 
+_UNKNOWN = "unknown"
+
+
 def zone_version() -> tuple[str, str]:
     """The version of the zone data, and its origin: the first system directory that has some, else tzdata."""
     for directory in map(Path, zoneinfo.TZPATH):
@@ -235,6 +238,12 @@ def zone_version() -> tuple[str, str]:
     from importlib import import_module
 
     return str(import_module("tzdata").IANA_VERSION), "Chronex's own"
+
+
+def known_zone_version() -> str:
+    """The version of the zone data; empty where the system does not say."""
+    version, _ = zone_version()
+    return "" if version == _UNKNOWN else version
 
 
 def _version_in(directory: Path) -> str:
@@ -246,7 +255,7 @@ def _version_in(directory: Path) -> str:
         except OSError:
             continue
         return first.removeprefix("# version ")
-    return "unknown"
+    return _UNKNOWN
 
 
 @lru_cache(maxsize=1)

@@ -10,7 +10,7 @@ import msgspec
 from chronex.errors import ChronexError
 from chronex.model.calendars import CalendarRules
 from chronex.model.job import Job, JobProgress
-from chronex.model.policies import Cadence, DstSetting, SpreadPolicy
+from chronex.model.policies import Cadence, DstSetting, RunOn, SpreadPolicy
 from chronex.timing.job_schedule import CUSTOM, is_random, options_of, schedule_of
 from chronex.verify.results import JournalLine
 
@@ -103,6 +103,8 @@ def due_instants(job: str, definition: dict[str, Any], cursor_ms: int | None, si
     """
     if "schedule" not in definition or definition.get("dialect") == CUSTOM:
         return None
+    if definition.get("run_on") == RunOn.EACH:
+        return None  # on a shared store the jobs of its nodes answer, each for itself
     if definition.get("cadence") == Cadence.FIXED_DELAY or definition.get("enabled") is False:
         return None
     try:

@@ -31,8 +31,12 @@ class HistoryQuery(NamedTuple):
     states: frozenset[str] = frozenset()
     since_ms: int | None = None
     until_ms: int | None = None
+    # Only what these nodes ran, by their ids; None for whoever ran it.
+    owners: frozenset[str] | None = None
 
     def matches(self, occurrence: Occurrence) -> bool:
+        if self.owners is not None and occurrence.owner not in self.owners:
+            return False
         return (
             not self.states
             or occurrence.state in self.states

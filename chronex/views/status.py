@@ -15,10 +15,11 @@ from chronex.storage.records import Reading
 from chronex.text.durations import brief_duration
 from chronex.views.job_functions import lacking_functions, named
 from chronex.views.jobs import IsAlive, Row, Situation, Summary, rows_of, summary_of
-from chronex.views.nodes import NodeHealth, NodeRow, nodes_of
+from chronex.views.nodes import NodeHealth, NodeRow, concern_words, nodes_of
 from chronex.views.why.evidence import Outage, last_sign, outage_ended_by
 
 MOST_LISTED = 10
+_FALLEN_MS = 86_400_000
 _MOST_EVENTS = 5_000
 _MOST_JOBS = 2_000
 _MOST_OCCURRENCES = 200
@@ -50,6 +51,7 @@ class StoreStatus(NamedTuple):
     unserved: tuple[tuple[Job, tuple[str, ...]], ...] = ()
     unplaced: tuple[Job, ...] = ()  # jobs that may run on none of the nodes that live
     nodes: tuple[NodeRow, ...] = ()  # that live
+    fallen: tuple[NodeRow, ...] = ()  # that were given up within the last day, whether or not they came back
     hooks: int = 0  # that are being called, or wait for another try
     with_calendars: tuple[Job, ...] = ()  # enabled jobs whose instants depend on calendars
     is_full: bool = False  # a scheduler found no free space and has claimed nothing since
@@ -65,6 +67,7 @@ class StoreStatus(NamedTuple):
                 found.append(
                     f"{one.node.id} (pid {one.node.process.pid}) {beat}: it hangs, or was stopped by a signal"
                 )
+        found += self._of_nodes()
         for row in self.failing:
             often = row.job.progress.counters.failures_in_a_row
             times = f" {often} times in a row" if often > 1 else ""
@@ -82,11 +85,22 @@ class StoreStatus(NamedTuple):
             found.append(f"{self.summary.dead_letters} in the dead-letter queue: chronex dlq list")
         return found
 
+    def _of_nodes(self) -> list[str]:
+        """Clocks, versions and machines of a shared store that somebody has to look after."""
+        found = [f"{row.name} {concern_words(row, one)}" for row in self.nodes for one in row.needs_person]
+        back = {row.node.host_id for row in self.nodes}
+        for row in self.fallen:
+            if row.node.forgotten_ms is None and row.node.host_id not in back:
+                advice = f"start it again, or: chronex nodes forget {quote(row.name)}"
+                found.append(f"{row.name} gave no sign of life and was given up; {advice}")
+        return found
+
 
 def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatus:
     rows = rows_of(reading, now_ms)
     coming = sorted((row for row in rows if row.is_active), key=lambda row: row.next.due_ms if row.next else 0)
     summary = summary_of(reading, rows, is_alive, now_ms)
+    listed = nodes_of(reading, now_ms, is_alive)
     kinds = [keys.notice_kind(key) for key, _ in reading.tx.scan(keys.NOTICE)]
     return StoreStatus(
         summary=summary,
@@ -99,7 +113,8 @@ def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatu
         late=tuple(row.job for row in rows if row.job.progress.late_ms is not None and row.job.enabled),
         notices=sum(kind not in HOOKS for kind in kinds),
         hooks=sum(kind in HOOKS for kind in kinds),
-        nodes=tuple(row for row in nodes_of(reading, now_ms, is_alive) if row.is_alive),
+        nodes=tuple(row for row in listed if row.is_alive),
+        fallen=tuple(row for row in listed if now_ms - (row.node.lost_ms or 0) < _FALLEN_MS),
         card=last_outage_card(reading, [row.job.id for row in rows]),
         unserved=_unserved(rows, summary),
         unplaced=_unplaced(rows, summary),

@@ -134,6 +134,8 @@ def no_jobs(snapshot: Snapshot, store_option: str, cells: int) -> list[Line]:
     """What a new user sees first: how to begin, and where the store is."""
     if not snapshot.is_known:
         return [(("reading the store", "dim"),)]
+    if snapshot.is_refused:
+        return _refused(snapshot)
     there = "no jobs in it yet" if snapshot.is_there and not snapshot.problem else "not made yet"
     daemon = "running" if snapshot.is_daemon_alive else "not running; jobs start only while it runs"
     store = f" {store_option}" if store_option else ""
@@ -155,6 +157,18 @@ def no_jobs(snapshot: Snapshot, store_option: str, cells: int) -> list[Line]:
         (("Opening this screen changes nothing.", "dim"),),
     ]
     return lines if cells else []
+
+
+def _refused(snapshot: Snapshot) -> list[Line]:
+    """There is a store, and what is in it is not known: nothing may be said of jobs."""
+    return [
+        (),
+        (("The store cannot be opened.", "failed"),),
+        (),
+        ((f"  {cell_safe(snapshot.problem)}", ""),),
+        (),
+        (("  chronex doctor", "key"), (" looks for the cause; this screen tries again by itself", "dim")),
+    ]
 
 
 def no_match(text: str, jobs: int) -> list[Line]:

@@ -88,7 +88,8 @@ class JobDetail:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The store at one moment. `problem` says why nothing newer can be shown."""
+    """The store at one moment. `problem` says why nothing newer can be shown; `is_refused` that there is a store, and
+    that it cannot be opened."""
 
     at_ms: int = 0
     rows: tuple[Row, ...] = ()
@@ -97,6 +98,7 @@ class Snapshot:
     problem: str = ""
     store_path: str = ""
     is_there: bool = True
+    is_refused: bool = False
     journal: int = 0
 
     @property

@@ -34,6 +34,7 @@ import lmdb
 
 from chronex.clock import Clock
 from chronex.errors import StoreClosedError, StoreError, StoreReplacedError
+from chronex.storage.scopes import WHOLE, Scope
 from chronex_store.transaction import LmdbTransaction
 
 MAX_BATCH = 1024
@@ -67,17 +68,23 @@ class Update:
         "is_leader",
         "is_woken",
         "result",
+        "scope",
         "use_reserve",
         "wake_lock",
         "wake_next",
     )
 
     def __init__(
-        self, fn: Callable[[Any], Any], use_reserve: bool, future: asyncio.Future[Any] | None = None
+        self,
+        fn: Callable[[Any], Any],
+        use_reserve: bool,
+        future: asyncio.Future[Any] | None = None,
+        scope: Scope = WHOLE,
     ) -> None:
         self.fn = fn
         self.use_reserve = use_reserve
         self.future = future
+        self.scope = scope
         self.result: Any = None
         self.error: BaseException | None = None
         self.done = False

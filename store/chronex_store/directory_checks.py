@@ -63,6 +63,8 @@ def prepare_directory(path: Path, *, create: bool, allow_network: bool = False) 
             make_private_directories(real)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
+        if isinstance(error, PermissionError) and not create:
+            raise StorePermissionError(f"{path}: permission denied; it belongs to another user") from error
         if create:
             raise StoreRefusedError(f"cannot make a store at {path}: {reason}; choose another --store") from error
         raise StoreRefusedError(f"no store at {path}: {reason}; `chronex apply` makes one") from error
@@ -78,6 +80,8 @@ def _refuse_foreign(path: Path, *, create: bool) -> None:
     """Refuse a directory with other files that other users may read: `--store /etc` is a mistake."""
     if not path.is_dir() or os.path.lexists(path / DATA_FILE):
         return
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise StorePermissionError(f"{path}: permission denied; it belongs to another user")
     if not create:
         raise StoreRefusedError(f"there is no store in {path}; `chronex apply` makes one")
     if path.stat().st_mode & OTHERS and any(path.iterdir()):

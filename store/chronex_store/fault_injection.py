@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from chronex.errors import StoreError, StoreOutcomeUnknownError
 from chronex.storage.ports import SCAN_LIMIT, Row, Store, T, Transaction, UpdateFn, ViewFn
+from chronex.storage.scopes import WHOLE, Scope
 
 
 class Fault(StrEnum):
@@ -59,13 +60,15 @@ class FaultyStore:
     async def view_async(self, fn: ViewFn[T]) -> T:
         return self._reply(self._next("view"), await self._inner.view_async(fn))
 
-    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         fault = self._next("update")
-        return self._reply(fault, self._inner.update(_torn(fault, fn), use_reserve=use_reserve))
+        return self._reply(fault, self._inner.update(_torn(fault, fn), use_reserve=use_reserve, scope=scope))
 
-    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         fault = self._next("update")
-        return self._reply(fault, await self._inner.update_async(_torn(fault, fn), use_reserve=use_reserve))
+        return self._reply(
+            fault, await self._inner.update_async(_torn(fault, fn), use_reserve=use_reserve, scope=scope)
+        )
 
     def wait(self, since: int, timeout: float) -> int:
         return self._reply(self._next("wait"), self._inner.wait(since, timeout))

@@ -27,6 +27,7 @@ MAX_VERSIONS = 20
 MAX_NODES = 50
 _DAY_MS = 86_400_000
 _PAGE = 200
+_MOST_PIECES = 10_000  # more than the pieces of any log that a store keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +162,7 @@ def _is_over(run: Run) -> bool:
 def _remove(records: Records, occurrence: Occurrence, key: bytes) -> list[str]:
     """Remove the occurrence with its runs and attempts; returns the names of their logs."""
     attempts = records.attempts(occurrence.job, occurrence.nominal_ms)
-    for tag in (keys.ATTEMPT, keys.RUN):
+    for tag in (keys.ATTEMPT, keys.RUN, keys.LOG_PIECE):
         for child, _ in records.tx.scan(keys.within_occurrence(tag, occurrence.job, occurrence.nominal_ms)):
             records.delete(child)
     records.delete(key)
@@ -245,6 +246,8 @@ def _forget_logs(store: Store, over_limit: list[Attempt], now_ms: int) -> tuple[
             if found is not None and found.log_path and found.state is not AttemptState.RUNNING:
                 names.append(found.log_path)
                 records.put(replace(found, log_path=""))
+                for piece, _ in tx.scan(keys.LOG_PIECE + keys.key_of(found)[1:], None, _MOST_PIECES):
+                    tx.delete(piece)
         return tuple(names)
 
     return store.update(write, use_reserve=True)

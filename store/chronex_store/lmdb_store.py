@@ -22,6 +22,7 @@ from chronex.errors import (
 )
 from chronex.failpoints import fail_point
 from chronex.storage.ports import T, UpdateFn, ViewFn
+from chronex.storage.scopes import WHOLE, Scope
 from chronex_store import lmdb_environment
 from chronex_store.commits import (
     BatchBrokenError,
@@ -139,12 +140,12 @@ class LmdbStore:
     async def view_async(self, fn: ViewFn[T]) -> T:
         return self.view(fn)  # the map is in memory: another thread would cost more than the reading
 
-    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         self._nesting.refuse_nesting()
         self._refuse_fork()
         return cast("T", self._group.run(Update(fn, use_reserve)))
 
-    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         self._refuse_fork()
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._group.submit(Update(fn, use_reserve, future))

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import StoreClosedError
 from chronex.storage.ports import SCAN_LIMIT, Row, T, UpdateFn, ViewFn
+from chronex.storage.scopes import WHOLE, Scope
 from chronex_store.transaction import NestingGuard, check_key, check_row, end_of_prefix
 
 
@@ -35,7 +36,7 @@ class MemoryStore:
     async def view_async(self, fn: ViewFn[T]) -> T:
         return self.view(fn)
 
-    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         with self._nesting.enter(), self._changed:
             tx = MemoryTransaction(self._open_rows())
             try:
@@ -50,7 +51,7 @@ class MemoryStore:
                 self._changed.notify_all()
             return result
 
-    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         return self.update(fn)
 
     def wait(self, since: int, timeout: float) -> int:

@@ -3,14 +3,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.cli.fork import Parent
 from tests.cli.small_store import Place
+from tests.kit.forked import run_chronex
 
 
 @dataclass(frozen=True)
@@ -33,29 +33,22 @@ def program() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def chronex() -> Iterator[Chronex]:
+def chronex() -> Chronex:
     """Run the real program as a user's shell would, in a plain environment."""
 
     def run(*arguments: str, stdin: str | bytes = "", **environment: str) -> Done:
         env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "TZ": "UTC", **environment}
         given = stdin.encode() if isinstance(stdin, str) else stdin
-        if BINARY or is_heard_at_the_start(environment):
-            command = [*program(), *arguments]
+        if BINARY:
+            command = [BINARY, *arguments]
             done = subprocess.run(command, input=given, capture_output=True, env=env, timeout=60, check=False)
-            code, *told = done.returncode, done.stdout, done.stderr
         else:
-            code, *told = parent.run(arguments, given, env)
-        out, err = (text.decode("utf-8", "replace") for text in told)
+            done = run_chronex(arguments, given, env=env)
+        out, err = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
         assert "Traceback" not in out + err, out + err
-        return Done(code, out, err)
+        return Done(done.returncode, out, err)
 
-    with Parent() as parent:
-        yield run
-
-
-def is_heard_at_the_start(environment: dict[str, str]) -> bool:
-    """Some variables speak to the interpreter, before any program begins."""
-    return any(name.startswith(("PYTHON", "LC_", "LANG")) for name in environment)
+    return run
 
 
 @pytest.fixture

@@ -222,3 +222,55 @@ def test_status_says_that_the_map_is_full(tmp_path: Path, capsys: Capture) -> No
         fill(store)
     assert run_status(str(tmp_path / "store"), "text", watch=False, check=True) == 1
     assert "needs attention: the store is full" in capsys.readouterr().out
+
+
+def test_a_picture_of_a_store_that_cannot_be_opened_is_refused(chronex: Chronex, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    store.mkdir(mode=0o700)
+    (store / "data.mdb").write_bytes(b"not a store" * 1000)
+    done = chronex("tui", "--print", "--store", str(store))
+    assert done.code == 2
+    assert done.out == ""
+    assert str(store) in done.err
+
+
+def test_a_user_without_a_home_directory_is_told_to_name_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    import platformdirs
+
+    from chronex.cli.options import UsageError, job_file_path, store_place
+
+    def no_home(*_: object, **__: object) -> Path:
+        raise RuntimeError("could not determine the home directory")
+
+    monkeypatch.setattr(platformdirs, "user_state_path", no_home)
+    monkeypatch.setattr(platformdirs, "user_config_path", no_home)
+    with pytest.raises(UsageError, match="no home directory; name a store with --store or CHRONEX_STORE"):
+        store_place(None, {})
+    assert job_file_path(None, {}) == Path("chronex.toml")
+
+
+def test_a_machine_without_proc_is_told_to_mount_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from chronex.daemon import registration
+    from chronex.errors import ChronexError
+
+    monkeypatch.setattr(registration, "identity_of", lambda _: None)
+    with pytest.raises(ChronexError, match="mount -t proc"):
+        registration.this_node(1)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_directory_of_another_user_is_denied_and_not_called_empty(tmp_path: Path) -> None:
+    """A process of its own: a user that was given up does not come back."""
+    store = tmp_path / "store"
+    store.mkdir(mode=0o700)
+    for parent in (tmp_path, *tmp_path.parents):
+        if parent.stat().st_uid == os.geteuid() and parent != Path("/"):
+            parent.chmod(parent.stat().st_mode | 0o111)
+    code = (
+        "import os, sys; from pathlib import Path; from chronex_store.directory_checks import prepare_directory;"
+        "from chronex.errors import StorePermissionError; os.setgid(65534); os.setuid(65534)\n"
+        "try: prepare_directory(Path(sys.argv[1]), create=False)\n"
+        "except StorePermissionError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(store)], capture_output=True, text=True, check=False)
+    assert "permission denied" in done.stdout, done.stderr

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from chronex.failpoints import VARIABLE
+from tests.kit.forked import ChronexProcess, run_chronex
 from tests.kit.waits import DEADLINE_S, until
 
 EVERY_SECOND = 'schedule = "* * * * * *"\n'
 
 
-class LoggedDaemon(subprocess.Popen[str]):
+class LoggedDaemon(ChronexProcess):
     """A daemon whose log is read piece by piece: what follows the line that was waited for is still to be found."""
 
     unread = ""
@@ -66,15 +67,14 @@ class Machine:
         (self.directory / "chronex.toml").write_text(text)
 
     def chronex(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "chronex", *arguments],
-            cwd=self.directory, env=self.env | environment, capture_output=True, text=True, timeout=2 * DEADLINE_S, check=False,
-        )  # fmt: skip
+        return run_chronex(
+            arguments, cwd=self.directory, env=self.env | environment, text=True, timeout=2 * DEADLINE_S
+        )
 
     def start(self, *arguments: str, quiet: bool = False, fail_at: str = "") -> LoggedDaemon:
         """With `quiet` its log goes nowhere, else into a pipe that the test may read."""
         daemon = LoggedDaemon(
-            [sys.executable, "-m", "chronex", "run", "--headless", *arguments],
+            ["run", "--headless", *arguments],
             cwd=self.directory, env={**self.env, **({VARIABLE: fail_at} if fail_at else {})}, text=True,
             stderr=subprocess.DEVNULL if quiet else subprocess.PIPE,
         )  # fmt: skip

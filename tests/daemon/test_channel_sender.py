@@ -56,7 +56,7 @@ class Sending:
 
     def send(self) -> None:
         async def once() -> None:
-            await Notifier(self.machine.store, self.context, self.sender).do()
+            await Notifier(self.machine.store, self.context, channels=self.sender).do()
             await self.sender.all_sent()
 
         asyncio.run(asyncio.wait_for(once(), 60))

@@ -32,6 +32,7 @@ from chronex.run.callables import TaskContext
 from chronex.storage import journal
 from chronex.storage.ports import Store, T, UpdateFn
 from chronex.storage.records import Reading, Records
+from chronex.storage.scopes import WHOLE, Scope
 from chronex.timing.job_schedule import forget_schedule
 from chronex.views.status import StoreStatus, store_status
 from chronex.views.why import why
@@ -518,8 +519,8 @@ class StopsInBetween(MemoryStore):
 
     engine: EmbeddedEngine
 
-    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
-        result = await super().update_async(fn, use_reserve=use_reserve)
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
+        result = await super().update_async(fn, use_reserve=use_reserve, scope=scope)
         if isinstance(result, tuple) and any(isinstance(order, Launch) for order in result):
             assert self.engine._daemon is not None
             self.engine._daemon.stop()
@@ -547,11 +548,11 @@ class HoldsAnEnd(MemoryStore):
 
     is_held = False
 
-    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         if use_reserve and not self.is_held and any(one.started_ms for one in self._attempts()):
             self.is_held = True
             await until_async(lambda: bool(self.view(lambda tx: Reading(tx).queued("job"))), "a queued occurrence")
-        return await super().update_async(fn, use_reserve=use_reserve)
+        return await super().update_async(fn, use_reserve=use_reserve, scope=scope)
 
     def _attempts(self) -> list[Attempt]:
         return self.view(lambda tx: Reading(tx).active_attempts())

@@ -18,6 +18,7 @@ from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.run.callables import TaskContext
 from chronex.storage.ports import T, UpdateFn
+from chronex.storage.scopes import WHOLE, Scope
 from chronex_store import MemoryStore
 from tests.daemon.test_embedded import begun
 from tests.kit.waits import until_async
@@ -29,14 +30,14 @@ class Cramped(MemoryStore):
     is_full = False
     refused = 0
 
-    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         if self.is_full:
             self.refused += 1
             raise StoreFullError
-        return super().update(fn, use_reserve=use_reserve)
+        return super().update(fn, use_reserve=use_reserve, scope=scope)
 
-    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
-        return self.update(fn, use_reserve=use_reserve)
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
+        return self.update(fn, use_reserve=use_reserve, scope=scope)
 
 
 @pytest.fixture(autouse=True)

@@ -116,6 +116,7 @@ def test_two_machines_run_every_instant_once_also_when_the_database_is_restarted
             OccurrenceState.COMPLETED,
             OccurrenceState.PENDING,
             OccurrenceState.QUEUED,
+            OccurrenceState.RUNNING,  # a daemon that stops leaves what runs to its keeper
         }
 
 

@@ -142,4 +142,4 @@ def test_the_node_that_has_worked_the_longest_does_it_for_all(other: Node | None
             Records(tx, NOW).put(node)
 
     store.update(write)
-    assert store.view(lambda tx: is_maintainer(Reading(tx), OWN.id, NOW)) is does_it
+    assert store.view(lambda tx: is_maintainer(Reading(tx).nodes(), OWN.id, NOW)) is does_it

@@ -46,6 +46,7 @@ from chronex.testing import DAY, HOUR, MINUTE, RandomOutcomes, SimulatedMachine
 from chronex.testing.machine import ProcessOutcome
 from chronex_store import MemoryStore
 from tests.daemon.machine import Machine
+from tests.kit.cluster import Cluster
 from tests.kit.machine import START
 from tests.kit.waits import DEADLINE_S, until, until_async
 from tests.kit.work import assert_cheap
@@ -478,7 +479,7 @@ def test_a_running_daemon_is_scraped_reports_failures_and_has_a_status(machine: 
     after = json.loads(machine.chronex("status", "--format", "json").stdout)
     assert after["daemon"] is None
     assert set(after) == {
-        "at", "at_ms", "daemon", "nodes", "jobs", "counts", "running", "queued", "next", "failing", "with_errors", "retrying",
+        "at", "at_ms", "daemon", "nodes", "given_up", "jobs", "counts", "running", "queued", "next", "failing", "with_errors", "retrying",
         "late", "unserved", "calendars",
         "dead_letters", "notices", "hooks", "outage", "store", "attention",
     }  # fmt: skip
@@ -515,3 +516,29 @@ def test_the_client_library_is_loaded_only_when_metrics_are_on(is_on: bool) -> N
         [sys.executable, "-c", program], check=True, timeout=DEADLINE_S, capture_output=True, text=True
     )
     assert done.stdout.strip() == str(is_on)
+
+
+def test_on_a_shared_store_each_node_counts_its_own_and_the_sums_are_those_of_the_store() -> None:
+    job = Job(id="job", schedule="@every 20s", tasks=(Task(name="main", run=("true",)),))
+    cluster = Cluster([job], 3, 11, START, {"job": 1_000})
+    cluster.run(20 * 60_000)
+    nodes = cluster.store.view(lambda tx: Reading(tx).nodes())
+    clock = FixedClock(cluster.now)
+    pages = {
+        node.name: {
+            one.name: one for one in MetricsCollector(cluster.store, clock, MetricsTally(0, node.id), node).values()
+        }
+        for node in nodes
+    }
+    counted = {
+        name: sum(
+            values[0] for labels, values in page["scheduler_job_occurrences_total"].series if "completed" in labels
+        )
+        for name, page in pages.items()
+    }
+    assert sum(counted.values()) == sum(one.ended_ms is not None for one in cluster.begun)
+    for name, count in counted.items():
+        assert count == sum(one.host == name and one.ended_ms is not None for one in cluster.begun)
+        assert {labels[-1] for _, one in pages[name].items() for labels, _ in one.series} == {name}
+    gauges = [name for name, page in pages.items() if any(one.kind == "gauge" for one in page.values())]
+    assert len(gauges) == 1, "what the store is like is told by one of them"

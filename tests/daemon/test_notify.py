@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from chronex.daemon.notify import Notifier
 from chronex.engine.commands.actor import Actor
 from chronex.engine.commands.control import pause
-from chronex.engine.notices import PAUSES_MS
+from chronex.engine.notices import HANDED_OUT_MS, PAUSES_MS, claim
 from chronex.engine.update import apply_jobs
 from chronex.model.job import Job, Task
 from chronex.model.policies import NotifyPolicy
@@ -20,7 +20,7 @@ from chronex.model.records import Notice
 from chronex.run import LogDirectory, RunContext
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading, Records
-from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
+from chronex.testing import HOUR, MINUTE, FakeClock, MemoryStore, RandomOutcomes, SimulatedMachine
 from chronex.testing.machine import ProcessOutcome
 from tests.kit.machine import START
 
@@ -192,3 +192,34 @@ def test_a_job_without_its_command_any_more_does_not_block_others(tmp_path: Path
         send(machine, tmp_path)
         machine.pass_time(pause_ms)
     assert notices(machine) == []
+
+
+def test_of_two_nodes_that_both_believe_to_be_the_one_that_sends_one_sends(tmp_path: Path) -> None:
+    """Each notice is claimed in a transaction before its command runs, and again when a try has had its time."""
+    store, told = MemoryStore(), tmp_path / "told"
+    job = replace(HOURLY, notify=NotifyPolicy(("sh", "-c", f"echo $CHRONEX_NOTICE >> {told}")))
+    apply_jobs(store, [job], START)
+    logs = LogDirectory(tmp_path / "logs")
+    clock = FakeClock(START + 1)
+    notice = Notice(job="j", kind="failing", at_ms=START, nominal_ms=START)
+    store.update(lambda tx: Records(tx, START).put(notice))
+    nodes = [Notifier(store, RunContext.of_this_process(logs, clock), node) for node in ("node-1", "node-2")]
+
+    async def both() -> None:
+        await asyncio.gather(*(node.do() for node in nodes))
+        await asyncio.gather(*(node.do() for node in nodes))
+
+    asyncio.run(both())
+    logs.close()
+    assert told.read_text().split() == ["failing"]
+    assert store.view(lambda tx: Reading(tx).scan(keys.NOTICE, Notice)) == []
+
+
+def test_a_notice_whose_sender_died_is_sent_by_another_when_its_try_has_had_its_time() -> None:
+    store = MemoryStore()
+    notice = Notice(job="j", kind="failing", at_ms=START, nominal_ms=START)
+    store.update(lambda tx: Records(tx, START).put(notice))
+    assert len(store.update(lambda tx: claim(Records(tx, START + 1), "node-1", 4))) == 1
+    assert store.update(lambda tx: claim(Records(tx, START + 2), "node-2", 4)) == []
+    (taken,) = store.update(lambda tx: claim(Records(tx, START + 1 + HANDED_OUT_MS), "node-2", 4))
+    assert taken.owner == "node-2"

@@ -47,6 +47,7 @@ BESIDE = {
     "model/placement.py": "whether the job may run on this node, where it chooses any",
     "run/command_runner.py": "the port through which commands are run; it passes everything on",
     "run/environment.py": "made before the instant, in the tick only where the machine is too slow for that",
+    "storage/scopes.py": "what an update locks, where machines share the store; one machine locks nothing",
     "text/instants.py": "the times in that environment",
     "failpoints.py": "a test hook, which does nothing unless the environment arms it",
 }

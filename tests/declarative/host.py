@@ -17,6 +17,7 @@ from chronex.model.occurrence import ProcessIdentity
 from chronex.storage import journal
 from chronex.storage.ports import T, UpdateFn
 from chronex.storage.records import Records
+from chronex.storage.scopes import WHOLE, Scope
 from chronex.testing import FakeClock, MemoryStore
 from tests.verify.assertion import assert_verified
 
@@ -32,11 +33,11 @@ class LoopStore(MemoryStore):
         self._waiting: set[asyncio.Future[None]] = set()
         self.fail_next: Exception | None = None
 
-    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         if self.fail_next is not None:
             problem, self.fail_next = self.fail_next, None
             raise problem
-        result = super().update(fn, use_reserve=use_reserve)
+        result = super().update(fn, use_reserve=use_reserve, scope=scope)
         self.wake()
         return result
 

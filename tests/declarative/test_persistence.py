@@ -25,6 +25,7 @@ from chronex.engine.update.diff import Change
 from chronex.errors import StoreFullError
 from chronex.model.job import Call, Job, Task, task_job_id
 from chronex.storage.records import Reading, Records
+from chronex.storage.scopes import WHOLE, Scope
 from chronex_store.history_retention import RetentionPolicy, trim
 from tests.declarative.host import SimulatedHost, crash, failing
 
@@ -296,12 +297,12 @@ async def test_a_failing_reinitialization_leaves_the_store_and_stops() -> None:
     original = host.store.update
     count = 0
 
-    def second_fails(fn: Any, *, use_reserve: bool = False) -> Any:
+    def second_fails(fn: Any, *, use_reserve: bool = False, scope: Scope = WHOLE) -> Any:
         nonlocal count
         count += 1
         if count == 2:  # the first is the event that it began, the second the override
             raise StoreFullError
-        return original(fn, use_reserve=use_reserve)
+        return original(fn, use_reserve=use_reserve, scope=scope)
 
     host.store.update = second_fails  # type: ignore[method-assign]
     with pytest.raises(ScheduleTaskError):

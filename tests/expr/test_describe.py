@@ -10,7 +10,7 @@ import pytest
 import chronex
 from chronex import timing
 from tests.timing import oracle
-from tests.timing.oracle import ANY, Spec
+from tests.timing.oracle import ANY, Days, Spec
 
 REFERENCE = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -151,12 +151,24 @@ def test_a_relative_moment_says_what_it_counts_from() -> None:
 
 def _fires(spec: Spec) -> tuple[object, ...]:
     """When it fires, whatever the spelling: times, months, and days with a full field taken for every day."""
-    days: object = (spec.dom, spec.dow)
-    full = [spec.dom == ANY or len(spec.dom.values) == 31, spec.dow == ANY or len(spec.dow.values) == 7]
+    days: object = (spec.dom, _without_its_own(spec.dow))
+    full = [
+        field == ANY or any(part.kind == "set" and len(part.values) == size for part in (field, *field.parts))
+        for field, size in ((spec.dom, 31), (spec.dow, 7))
+    ]
     either = spec.dom != ANY and spec.dow != ANY
     if (either and any(full)) or all(full):
         days = "every day"
     return spec.seconds, spec.minutes, spec.hours, spec.months, days
+
+
+def _without_its_own(dow: Days) -> Days:
+    """A list that has a weekday has the first and the last one of them."""
+    plain = next((part for part in dow.parts if part.kind == "set"), None)
+    if plain is None:
+        return dow
+    parts = (plain, *(part for part in dow.parts if part is not plain and not part.values <= plain.values))
+    return plain if len(parts) == 1 else dow._replace(parts=parts)
 
 
 def _short_text(rng: Random) -> str:

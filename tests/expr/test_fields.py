@@ -25,7 +25,7 @@ SPECS = (SECOND, MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK)
 def values(spec: FieldSpec, text: str) -> list[int]:
     field = read_field(spec, text)
     assert field is not None, text
-    assert field.rule is None
+    assert field.rules == ()
     return [value for value in range(64) if field.values >> value & 1]
 
 
@@ -143,8 +143,55 @@ def test_a_field_stands_for_its_values(spec: FieldSpec, text: str, expected: lis
 def test_a_day_named_by_its_place_in_the_month_is_a_rule(spec: FieldSpec, text: str, rule: DayRule) -> None:
     field = read_field(spec, text)
     assert field is not None
-    assert field.rule == rule
+    assert field.rules == (rule,)
+    assert field.values == 0
     assert not field.is_star
+
+
+@pytest.mark.parametrize(
+    ("spec", "text", "values", "rules"),
+    [
+        (DAY_OF_MONTH, "15,L", [15], {DayRule(Anchor.LAST_DAY, 0)}),
+        (DAY_OF_MONTH, "l,15", [15], {DayRule(Anchor.LAST_DAY, 0)}),
+        (DAY_OF_MONTH, "L,L", [], {DayRule(Anchor.LAST_DAY, 0)}),
+        (DAY_OF_MONTH, "1W,15W", [], {DayRule(Anchor.NEAREST_WEEKDAY, 1), DayRule(Anchor.NEAREST_WEEKDAY, 15)}),
+        (DAY_OF_MONTH, "1-3,L-2,LW", [1, 2, 3], {DayRule(Anchor.LAST_DAY, 2), DayRule(Anchor.LAST_WEEKDAY, 0)}),
+        (
+            DAY_OF_WEEK,
+            "MON#1,THU#1",
+            [],
+            {DayRule(Anchor.NTH_OF_WEEKDAY, 1, 1), DayRule(Anchor.NTH_OF_WEEKDAY, 1, 4)},
+        ),
+        (
+            DAY_OF_WEEK,
+            "7#1,0L,sat",
+            [6],
+            {DayRule(Anchor.NTH_OF_WEEKDAY, 1, 0), DayRule(Anchor.LAST_OF_WEEKDAY, 0, 0)},
+        ),
+        (DAY_OF_WEEK, "TUE,5-7,1#2", [0, 2, 5, 6], {DayRule(Anchor.NTH_OF_WEEKDAY, 2, 1)}),
+    ],
+)
+def test_a_list_has_values_and_rules_side_by_side(
+    spec: FieldSpec, text: str, values: list[int], rules: set[DayRule]
+) -> None:
+    field = read_field(spec, text)
+    assert field is not None
+    assert [value for value in range(64) if field.values >> value & 1] == values
+    assert set(field.rules) == rules
+    assert len(field.rules) == len(rules)
+    assert not field.is_star
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        (DAY_OF_MONTH, "15,?"), (DAY_OF_MONTH, "?,L"), (DAY_OF_MONTH, "15,FRIL"), (DAY_OF_MONTH, "L-31,1"), (DAY_OF_MONTH, "L,,1"),
+        (DAY_OF_MONTH, "1-5W"), (DAY_OF_MONTH, "L/2"), (DAY_OF_WEEK, "MON,L"), (DAY_OF_WEEK, "MON#1,FRI#6"),
+        (DAY_OF_WEEK, "1-5L,2"), (DAY_OF_WEEK, "MON#1-3"), (MONTH, "1,L"), (MINUTE, "0,15W"), (HOUR, "L"),
+    ],
+)  # fmt: skip
+def test_a_list_is_refused_for_one_wrong_element(spec: FieldSpec, text: str) -> None:
+    assert read_field(spec, text) is None
 
 
 @pytest.mark.parametrize(
@@ -191,8 +238,8 @@ def test_what_is_not_a_field_has_no_meaning(spec: FieldSpec, text: str) -> None:
         (HOUR, "24"), (DAY_OF_MONTH, "0"), (DAY_OF_MONTH, "32"), (MONTH, "0"), (MONTH, "13"), (DAY_OF_WEEK, "8"),
         (MINUTE, "L"), (HOUR, "5W"), (MONTH, "L"), (DAY_OF_MONTH, "MON"), (DAY_OF_MONTH, "5L"), (DAY_OF_MONTH, "5#1"),
         (DAY_OF_WEEK, "L"), (DAY_OF_WEEK, "5W"), (DAY_OF_WEEK, "JAN"), (MONTH, "MON"), (MINUTE, "JAN"), (DAY_OF_MONTH, "L-0"),
-        (DAY_OF_MONTH, "L-31"), (DAY_OF_MONTH, "0W"), (DAY_OF_MONTH, "32W"), (DAY_OF_MONTH, "1-5W"), (DAY_OF_MONTH, "1,L"),
-        (DAY_OF_WEEK, "MON#0"), (DAY_OF_WEEK, "MON#6"), (DAY_OF_WEEK, "8L"), (DAY_OF_WEEK, "8#1"), (DAY_OF_WEEK, "MON#1,MON#3"),
+        (DAY_OF_MONTH, "L-31"), (DAY_OF_MONTH, "0W"), (DAY_OF_MONTH, "32W"), (DAY_OF_MONTH, "1-5W"),
+        (DAY_OF_WEEK, "MON#0"), (DAY_OF_WEEK, "MON#6"), (DAY_OF_WEEK, "8L"), (DAY_OF_WEEK, "8#1"),
         (MINUTE, "?"), (MONTH, "?"), (HOUR, "H"), (MONTH, "JANUARY"), (DAY_OF_WEEK, "MONL-2"),
     ],
 )  # fmt: skip

@@ -235,7 +235,9 @@ async def test_what_a_scheduler_discards_leaves_nothing(schedulers: Schedulers) 
     assert isinstance(answer, Held)
     kept.discard()
     await until_async(lambda: kept.is_gone, "it to be gone")
-    assert is_gone(answer.process.pid)
+    await until_async(
+        lambda: is_gone(answer.process.pid), "the end of the process, which was killed behind its barrier"
+    )
     assert not (schedulers.place / "witness").exists()
     assert not read_ends(schedulers.directories()[0])
 

@@ -29,6 +29,7 @@ from chronex.errors import FencedError
 from chronex.model.event import Event
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, ProcessIdentity
+from chronex.model.placement import fits_node
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.records import Node
 from chronex.model.states import AttemptState
@@ -62,6 +63,9 @@ class Machine:
     is_on: bool = True
     frozen_until: int = 0
     cut_until: int = 0
+    labels: dict[str, str] = field(default_factory=dict)
+    drains: bool = False
+    secrets: set[str] = field(default_factory=set)
     node: Node | None = None
     engine: Engine | None = None
     word_sent_ms: int = 0
@@ -83,9 +87,12 @@ class Machine:
         self.node = Node(
             id=f"node-{number}", process=ProcessIdentity(number, f"boot-{self.name}", 1), host=self.name,
             host_id=self.name, lease_ms=LEASE_MS, steady_since_ms=now, started_ms=now, seen_ms=now, places=5,
-            awake_since_ms=now,
+            awake_since_ms=now, name=self.name, labels=self.labels,
         )  # fmt: skip
         self.engine = Engine(self.cluster.store, self.node.id, 5, self.cluster.random)
+        here = self.node
+        self.engine.placement = lambda job: fits_node(job, here)
+        self.engine.has_secret = self.secrets.__contains__
         self.engine.epoch = self.node.epoch
         self.reaped_ms = 0
         self.word_sent_ms = 0
@@ -125,7 +132,21 @@ class Machine:
             self._record_ends()
             self._tick()
         except FencedError:
+            self._note_refused(self.node.id)
             self.boot()
+
+    def _note_refused(self, node: str) -> None:
+        """As the daemon's registration does."""
+        now = self.cluster.now
+
+        def write(tx: Transaction) -> None:
+            records = Records(tx, now)
+            found = records.node(node)
+            if found is not None and found.refused_ms is None:
+                records.put(replace(found, refused_ms=now))
+                append(tx, Event(name="NodeRefused", at_ms=now, data={"node": node}))
+
+        self.cluster.store.update(write)
 
     def _keep(self) -> None:
         """The keeper: commands end, and past the trust in the node they are ended."""
@@ -155,7 +176,10 @@ class Machine:
         now = self.cluster.now
         if self.word_sent_ms and now - self.word_sent_ms < RENEW_MS:
             return
-        told = self.node = renewed(self.node, now)
+        lacking = () if self.engine is None else tuple(sorted(self.engine.lacking_secrets))
+        told = self.node = replace(
+            renewed(self.node, now), lacking_secrets=lacking, draining=self.drains or self.node.draining
+        )
 
         def write(tx: Transaction) -> None:
             records = Records(tx, now)
@@ -281,6 +305,13 @@ class Cluster:
             for machine in order:
                 machine.step()
             self.now += STEP_MS
+
+    def drain(self, name: str, *, draining: bool = True) -> None:
+        """A person asks a node to begin nothing, or to begin again."""
+        machine = next(one for one in self.machines if one.name == name)
+        machine.drains = draining
+        if machine.node is not None:
+            machine.node = replace(machine.node, draining=draining)
 
     def heal(self) -> None:
         for machine in self.machines:

@@ -104,12 +104,12 @@ def said(text: str, host: ScheduleHost) -> list[tuple[str, str, str | None]]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("0 9 L,3 * *", ("E004", "dayOfMonth: 'L' is not a value here", None)),
+        ("0 9 L-31,3 * *", ("E004", "dayOfMonth: 'L-31' is not a value here", None)),
         ("0 9 45W * *", ("E004", "dayOfMonth: '45W' is not a value here", None)),
         ("0 9 L-40 * *", ("E004", "dayOfMonth: 'L-40' is not a value here", None)),
         ("0 9 * * FRI#9", ("E006", "dayOfWeek: 'FRI#9' is not a value here", None)),
         ("0 9 * * FRI#L", ("E006", "dayOfWeek: 'FRI#L' is not a value here", None)),
-        ("0 9 * * MON,FRIL", ("E006", "dayOfWeek: 'FRIL' is not a value here", None)),
+        ("0 9 * * MON,FRI#7", ("E006", "dayOfWeek: 'FRI#7' is not a value here", None)),
         ("FRIL 9 * * *", ("E002", "minute: 'FRIL' is not a value; expected a number from 0 to 59", None)),
         ("H 9 * * *", ("E002", "minute: 'H' is Jenkins' hash; use a fixed value", None)),
         ("0 9 * *", ("E010", "expected 5 fields, got 4", None)),
@@ -122,6 +122,31 @@ def test_plain_cron_is_not_offered_what_only_chronex_reads(
     host: ScheduleHost, text: str, expected: tuple[str, str, str | None]
 ) -> None:
     assert said(text, host) == [expected]
+
+
+@pytest.mark.parametrize(
+    "host", [CRON_HOSTS["cronie"], CRON_HOSTS["busybox"], GITHUB, KUBERNETES], ids=lambda host: host.title
+)
+@pytest.mark.parametrize(
+    ("text", "field", "elements"),
+    [
+        ("0 9 15,L * *", "dayOfMonth", ["L"]),
+        ("0 9 L * *", "dayOfMonth", ["L"]),
+        ("0 9 * * MON,FRIL", "dayOfWeek", ["FRIL"]),
+        ("0 9 1W,15W * *", "dayOfMonth", ["1W", "15W"]),
+    ],
+)
+def test_days_by_their_place_are_refused_one_by_one_where_cron_is_plain(
+    host: ScheduleHost, text: str, field: str, elements: list[str]
+) -> None:
+    found = [d for d in said(text, host) if d[0] == "E130"]
+    first = [("E130", f"{field}: {e!r}: {host.title} does not know L, W and #", None) for e in elements]
+    assert found in (first, first[:1])  # a cron stops at the first one
+
+
+@pytest.mark.parametrize("text", ["0 9 15,L * *", "0 9 * * MON#1,THU#1", "0 9 1W,LW * *", "0 9 1,15,L * FRI"])
+def test_supercronic_takes_days_by_their_place_in_lists(text: str) -> None:
+    assert not [d for d in said(text, CRON_HOSTS["supercronic"]) if d[0].startswith("E")]
 
 
 def test_days_that_begin_with_a_star_are_joined_by_and_in_a_crontab_only() -> None:

@@ -27,7 +27,7 @@ from chronex.model import (
     TaskState,
 )
 from chronex.model.job import NO_PROGRESS, JobProgress
-from chronex.model.records import ChannelState, Sequence
+from chronex.model.records import ChannelState, LogPiece, LogWish, Sequence
 from chronex.storage import codec, keys
 from chronex.storage.records import key_of
 
@@ -68,6 +68,11 @@ SAMPLES: list[tuple[bytes, Record]] = [
     (keys.quarantine_key(b"Jx"), Quarantined(reason="r", at_ms=AT, raw=b"\0\1", size=2)),
     (keys.STORE_META, StoreMeta(format=1, map_size=1 << 20, store_id="s", engine="0.9", created_ms=AT)),
     (keys.JOURNAL_HEAD, Sequence(7)),
+    (keys.log_piece_key(key_of(ATTEMPT), "h", 0), LogPiece(b"out\xff\0", AT, 3)),
+    (
+        keys.log_wish_key(key_of(ATTEMPT), "l"),
+        LogWish(job="backup", nominal_ms=AT, task="dump", number=1, host_id="h"),
+    ),
 ]
 
 

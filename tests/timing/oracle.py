@@ -9,7 +9,7 @@ and nothing on the wall between them can match.
 from __future__ import annotations
 
 import calendar
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from random import Random
@@ -24,14 +24,23 @@ EPOCH = datetime(1970, 1, 1)
 
 
 class Days(NamedTuple):
-    """One of the two day fields: `kind` is any, set, last, last-weekday, nearest, last-of or nth-of."""
+    """One of the two day fields: `kind` is any, set, last, last-weekday, nearest, last-of, nth-of or some (of parts)."""
 
     kind: str
     values: frozenset[int] = frozenset()
     number: int = 0
+    parts: tuple[Days, ...] = ()
 
 
 ANY = Days("any")
+
+
+def _any_of(found: list[Days]) -> Days:
+    """A list of days: its plain values are one set, the rest stands beside it, each once."""
+    sets = [days.values for days in found if days.kind == "set"]
+    plain = [Days("set", frozenset().union(*sets))] if sets else []
+    parts = [*plain, *sorted({days for days in found if days.kind != "set"}, key=repr)]
+    return parts[0] if len(parts) == 1 else Days("some", parts=tuple(parts))
 
 
 class Spec(NamedTuple):
@@ -67,6 +76,8 @@ def day_matches(spec: Spec, day: date) -> bool:
 
 
 def dom_matches(dom: Days, day: date) -> bool:
+    if dom.kind == "some":
+        return any(dom_matches(part, day) for part in dom.parts)
     length = calendar.monthrange(day.year, day.month)[1]
     if dom.kind == "set":
         return day.day in dom.values
@@ -80,6 +91,8 @@ def dom_matches(dom: Days, day: date) -> bool:
 
 
 def dow_matches(dow: Days, day: date) -> bool:
+    if dow.kind == "some":
+        return any(dow_matches(part, day) for part in dow.parts)
     weekday = day.isoweekday() % 7
     if weekday not in dow.values:
         return False
@@ -292,13 +305,28 @@ def _time_field(rng: Random, high: int) -> _Field:
     return _field(rng, 0, high)
 
 
+def _some(rng: Random, chosen: Callable[[Random], tuple[str, Days]]) -> tuple[str, Days]:
+    """One of the forms, or a list of two or three."""
+    found = [chosen(rng) for _ in range(rng.choice([1, 1, 2, 3]))]
+    return ",".join(text for text, _ in found), _any_of([days for _, days in found])
+
+
 def _dom(rng: Random) -> tuple[str, Days]:
-    kind, number = rng.random(), rng.randint(1, 31)
+    kind = rng.random()
     if kind < 0.5:
         return "*", ANY
     if kind < 0.75:
-        field = _field(rng, 1, 31)
-        return field.text, Days("set", field.values)
+        return _dom_set(rng)
+    return _some(rng, lambda rng: _dom_rule(rng) if rng.random() < 0.7 else _dom_set(rng))
+
+
+def _dom_set(rng: Random) -> tuple[str, Days]:
+    field = _field(rng, 1, 31)
+    return field.text, Days("set", field.values)
+
+
+def _dom_rule(rng: Random) -> tuple[str, Days]:
+    number = rng.randint(1, 31)
     before = min(number, 30)
     return rng.choice(
         [
@@ -313,12 +341,21 @@ def _dom(rng: Random) -> tuple[str, Days]:
 
 
 def _dow(rng: Random) -> tuple[str, Days]:
-    kind, day = rng.random(), rng.randint(0, 7)
+    kind = rng.random()
     if kind < 0.5:
         return "*", ANY
-    if kind < 0.8:
-        field = _field(rng, 0, 6, DAY_NAMES, weekday=True)
-        return field.text, Days("set", field.values)
+    if kind < 0.75:
+        return _dow_set(rng)
+    return _some(rng, lambda rng: _dow_rule(rng) if rng.random() < 0.7 else _dow_set(rng))
+
+
+def _dow_set(rng: Random) -> tuple[str, Days]:
+    field = _field(rng, 0, 6, DAY_NAMES, weekday=True)
+    return field.text, Days("set", field.values)
+
+
+def _dow_rule(rng: Random) -> tuple[str, Days]:
+    day = rng.randint(0, 7)
     name = _spell(day, DAY_NAMES, 0, rng).lstrip("0") or "0"
     only = frozenset([day % 7])
     if rng.random() < 0.5:
@@ -390,6 +427,12 @@ def _read_values(text: str, low: int, high: int, names: list[str]) -> tuple[froz
 def _read_dom(text: str) -> Days:
     if text == "*":
         return ANY
+    if "," in text:
+        return _any_of([_read_dom_part(part) for part in text.split(",")])
+    return _read_dom_part(text)
+
+
+def _read_dom_part(text: str) -> Days:
     if text.startswith("L"):
         weekday, before = text.endswith("W"), text.strip("LW-")
         return Days("last-weekday" if weekday else "last", number=int(before or 0))
@@ -401,6 +444,12 @@ def _read_dom(text: str) -> Days:
 def _read_dow(text: str) -> Days:
     if text == "*":
         return ANY
+    if "," in text:
+        return _any_of([_read_dow_part(part) for part in text.split(",")])
+    return _read_dow_part(text)
+
+
+def _read_dow_part(text: str) -> Days:
     day, nth, number = text.partition("#")
     if nth:
         return Days("nth-of", _read_values(day, 0, 6, DAY_NAMES)[0], int(number))

@@ -19,7 +19,7 @@ from cronsim import CronSim, CronSimError
 
 import chronex
 from tests.timing import oracle
-from tests.timing.oracle import ANY, DAY_NAMES, MONTH_NAMES, Spec
+from tests.timing.oracle import ANY, DAY_NAMES, MONTH_NAMES, Days, Spec
 
 NEW_YORK = ZoneInfo("America/New_York")
 NUMBERS = {name: n + 1 for n, name in enumerate(MONTH_NAMES)} | {name: n for n, name in enumerate(DAY_NAMES)}
@@ -78,11 +78,21 @@ def stepped_star_beside_other_day(spec: Spec) -> bool:
 
 
 def full_field_beside_other_day(spec: Spec) -> bool:
-    return both_days(spec) and (len(spec.dom.values) == 31 or len(spec.dow.values) == 7)
+    days, weekdays = (named_values(field) for field in (spec.dom, spec.dow))
+    return both_days(spec) and (len(days) == 31 or len(weekdays) == 7)
+
+
+def named_values(days: Days) -> frozenset[int]:
+    return days.values.union(*(part.values for part in days.parts if part.kind == "set"))
 
 
 def rule_beside_other_day(spec: Spec) -> bool:
     return both_days(spec) and (spec.dom.kind != "set" or spec.dow.kind != "set")
+
+
+def weekday_beside_one_of_its_own(spec: Spec) -> bool:
+    named = [part for part in spec.dow.parts if part.kind == "set"]
+    return any(part.values & named[0].values for part in spec.dow.parts if named and part.kind == "nth-of")
 
 
 def range_of_one(spec: Spec) -> bool:
@@ -106,7 +116,7 @@ def weekday_start_with_step(spec: Spec) -> bool:
 
 
 def nearest_weekday_to_a_late_day(spec: Spec) -> bool:
-    return spec.dom.kind == "nearest" and spec.dom.number > 28
+    return any(days.kind == "nearest" and days.number > 28 for days in (spec.dom, *spec.dom.parts))
 
 
 # -- the table ------------------------------------------------------------------------------------------------
@@ -159,6 +169,10 @@ ACCEPTED = [
     Difference(
         "croniter", "nearest-weekday-beyond-the-month", "31W in a month of 30 days is skipped as a plain 31 is; croniter clamps to the end of the month",
         "0 0 31W * *", "2026-04-01T12:00", "2026-05-29T00:00 2026-07-31T00:00", "2026-04-30T00:00 2026-05-29T00:00", nearest_weekday_to_a_late_day,
+    ),
+    Difference(
+        "croniter", "weekday-beside-one-of-its-own", "a list has all of its elements, so that FRI beside FRI#4 is every Friday; croniter keeps the fourth alone",
+        "0 9 * * FRI,FRI#4", "2027-01-01T00:00", "2027-01-01T09:00 2027-01-08T09:00", "2027-01-22T09:00 2027-02-26T09:00", weekday_beside_one_of_its_own,
     ),
     # clock changes in New York
     Difference(

@@ -190,10 +190,22 @@ class Interrupted:
         self.away.append((since, _now_ms()))
 
     def end(self) -> None:
-        """Nothing begins any more, and what runs is waited for."""
+        """Nothing begins any more, and what runs is waited for.
+
+        A daemon that was ended before its keeper was there leaves claims behind, which the next one tries again; one
+        that is told to begin nothing would leave them in turn, as it should.
+        """
+        until(lambda: not self._tried_again(), "what was claimed and never began to be tried again")
         until(lambda: "stopped" in self.machine.chronex("stop", "--drain").stdout, "the last daemon to be asked")
         assert self.daemon.wait(DEADLINE_S) == 0
         until(lambda: not processes_of(self.machine.directory / "store"), "the end of every process of the store")
+
+    def _tried_again(self) -> bool:
+        """Is any occurrence about to be tried again, after an attempt that never began?"""
+        return any(
+            row["state"] == "running" and row["attempts"] and row["attempts"][-1]["state"] == "crashed"
+            for row in self.machine.history()
+        )
 
 
 def _now_ms() -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from chronex.model.job import Job
 from chronex_tui.app import StartOptions
 from chronex_tui.model.available_actions import daemon_command, shell_command
 from chronex_tui.model.snapshot import RunKey
-from tests.cli.fork import Parent
+from tests.kit.forked import run_chronex
 from tests.tui.driving import Driver, app_on, driven
 from tests.tui.examples import JOBS, MINUTE, NOW
 from tests.tui.test_trouble import write
@@ -28,12 +27,6 @@ WITHOUT_A_TERMINAL = {"tui": ["--print"], "run": ["--for", "10ms"]}
 AS_THINGS_STAND = ("has not run yet", "say --yes to do this without being asked")
 
 
-@pytest.fixture(scope="module")
-def shell() -> Iterator[Parent]:
-    with Parent() as parent:
-        yield parent
-
-
 async def shown(driver: Driver) -> set[str]:
     """All commands of the screen: by key, in the line above the footer, and in the notice."""
     context = driver.app.context()
@@ -43,7 +36,7 @@ async def shown(driver: Driver) -> set[str]:
 
 
 async def test_every_command_that_is_shown_works_elsewhere(
-    tmp_path: Path, shell: Parent, monkeypatch: pytest.MonkeyPatch, example_store: Path
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, example_store: Path
 ) -> None:
     write(example_store, Job(id="posix-job", schedule="5 * * * *", dialect="posix", progress=JOBS[0].progress))
     option = f"--store {shlex.quote(str(example_store))}"
@@ -64,7 +57,7 @@ async def test_every_command_that_is_shown_works_elsewhere(
     for command in sorted(commands):
         program, *words = shlex.split(command)
         assert program == "chronex"
-        code, _, told = shell.run((*words, *WITHOUT_A_TERMINAL.get(words[0], ())), b"y\n", plain)
-        if code not in (0, 1) and not any(words in told.decode() for words in AS_THINGS_STAND):
-            wrong.append((command, code, told.decode()))
+        done = run_chronex((*words, *WITHOUT_A_TERMINAL.get(words[0], ())), "y\n", env=plain, text=True)
+        if done.returncode not in (0, 1) and not any(words in done.stderr for words in AS_THINGS_STAND):
+            wrong.append((command, done.returncode, done.stderr))
     assert not wrong, "\n".join(str(one) for one in wrong)

@@ -21,6 +21,8 @@ from chronex.storage.records import Records
 from chronex_store import LmdbStore
 from chronex_tui.app import StartOptions
 from chronex_tui.data import DataArrived, JobRead
+from chronex_tui.model.board_lines import no_jobs
+from chronex_tui.model.snapshot import Snapshot
 from tests.tui.driving import app_on, driven
 from tests.tui.examples import HOUR, JOBS, MINUTE, NOW, job, make_store, node
 
@@ -247,3 +249,19 @@ async def test_the_order_of_the_jobs_is_named(example_store: Path) -> None:
         assert "by state (s)" in driver.frame()
         assert "by name (s)" in await driver.press("s")
         assert "by name, reversed (s)" in await driver.press("S")
+
+
+def test_a_store_that_cannot_be_opened_is_not_called_empty() -> None:
+    refused = Snapshot(problem="/s is on a read-only file system", is_there=False, is_refused=True, store_path="/s")
+    shown = "\n".join("".join(text for text, _ in line) for line in no_jobs(refused, "", 100))
+    assert "The store cannot be opened." in shown
+    assert "/s is on a read-only file system" in shown
+    assert "No jobs yet" not in shown
+
+
+async def test_the_dashboard_says_why_a_store_cannot_be_opened(tmp_path: Path) -> None:
+    (tmp_path / "data.mdb").write_bytes(b"not a store" * 1000)
+    async with driven(app_on(tmp_path)) as driver:
+        frame = await driver.press()
+    assert "The store cannot be opened." in frame
+    assert "No jobs yet" not in frame

@@ -26,9 +26,19 @@ from chronex.cli.output import caret_lines, err, print_json, print_painted
 if TYPE_CHECKING:  # the decision core is loaded only where a spread is asked for
     from chronex.decision.decide import Spread
     from chronex.expr.diagnostics import ValidationResult
+    from chronex.timing.expression import Expression
+    from chronex.timing.occurrences import Occurrences
     from chronex.views.expression_facts import Explanation
 
 _Identity = Annotated[str | None, typer.Option("--id", help="The job's name, for stagger and spread.", metavar="JOB")]
+
+_Mode = Annotated[str, typer.Option(help="Where the window lies: after, around or before.", metavar="MODE")]
+_Target = Annotated[
+    str | None,
+    typer.Option(
+        "--as", help="The equivalent for systemd, quartz, kubernetes or cron, or why not.", metavar="PROGRAM"
+    ),
+]
 
 
 def explain(
@@ -42,9 +52,7 @@ def explain(
     spread: Annotated[
         str | None, typer.Option(help="Spread each run over a window of this length.", metavar="DURATION")
     ] = None,
-    mode: Annotated[
-        str, typer.Option(help="Where the window lies: after, around or before.", metavar="MODE")
-    ] = "after",
+    mode: _Mode = "after",
     dist: Annotated[
         str, typer.Option(help="uniform, skewEarly[:S], skewLate[:S], normal[:…], exponential[:…].", metavar="NAME")
     ] = "uniform",
@@ -59,8 +67,11 @@ def explain(
     calendar: Calendars = None,
     on_excluded: OnExcludedWord = "skip",
     workday: Workdays = None,
+    target: _Target = None,
 ) -> int:
     """Say what an expression means, when it fires, and what clock changes do to it.
+
+    With --as, say instead what to write for another program, proven by five years of instants. Exit 1 if nothing is.
 
     Example: chronex explain "TZ=Asia/Seoul 0 9 * * MON-FRI <jitter:30s>" -n 3
     """
@@ -78,6 +89,8 @@ def explain(
     if expression is None:
         _print_invalid(text, dialect, form, result)
         return 2
+    if target is not None:
+        return _print_equivalent(text, expression, expression.occurrences(choice.zone.tzinfo), target, since_ms, form)
     window = None
     if spread is not None:
         zone = expression.occurrences(choice.zone.tzinfo).zone
@@ -88,6 +101,23 @@ def explain(
     found = facts_about(text, expression, result.warnings, choice, question)
     _print_found(found, form)
     return 0
+
+
+def _print_equivalent(
+    text: str, expression: "Expression", timing: "Occurrences", target: str, since_ms: int, form: str
+) -> int:
+    from chronex.cli.equivalent_text import equivalent_fields, render_equivalent
+    from chronex.imports.equivalents import TARGETS, equivalent
+    from chronex.lint.cron_programs import program_of_machine
+
+    choose("--as", target, TARGETS)
+    program = program_of_machine()
+    found = equivalent(timing.meaning, timing.zone, target, program, since_ms // 1000)
+    if form == "json":
+        print_json(equivalent_fields(text, str(expression), found, program))
+    else:
+        print_painted(render_equivalent(found, timing.zone, program))
+    return 0 if found.reason is None else 1
 
 
 def _print_found(found: "Explanation", form: str) -> None:

@@ -55,6 +55,9 @@ def history(
     store: StorePath = None,
     form: Form = "text",
     wide: Annotated[bool, typer.Option("--wide", help="Also the node that ran each, and what it took.")] = False,
+    node: Annotated[
+        str | None, typer.Option(help="Only what this node ran: its name, host or id.", metavar="NODE")
+    ] = None,
 ) -> int:
     """Show what became of past occurrences, newest first, each with its reason.
 
@@ -65,7 +68,23 @@ def history(
 
     check_format(form)
     query = HistoryQuery(job, count, _states(states or []), read_since(since, shown_zone()))
-    return run_history(query, store, form, wide=wide)
+    if node is not None:
+        query = query._replace(owners=_owners(node, store))
+    return run_history(query, store, form, wide=wide or node is not None)
+
+
+def _owners(name: str, store: str | None) -> frozenset[str]:
+    """Every node that this name stands for: a machine has had one for each start of its scheduler."""
+    from chronex.cli.store_session import read_store
+    from chronex.text.suggestions import nearest
+    from chronex.views.nodes import called
+
+    nodes = read_store(store, lambda reading: reading.nodes())
+    found = frozenset(node.id for node in nodes if called(node, name))
+    if found:
+        return found
+    meant = nearest(name, (word for node in nodes for word in (node.name, node.host, node.id) if word))
+    raise UsageError(f"--node: no node is called {name!r}" + (f"; did you mean {meant}?" if meant else ""))
 
 
 def run_history(query: HistoryQuery, store: str | None, form: str, *, wide: bool = False) -> int:
@@ -105,7 +124,8 @@ def _lines(zones: JobZones, found: list[Occurrence], wide: Reading | None) -> li
     from chronex.views.wording import column, how_many
 
     name_width = max((width(zones.name_of(o.job)) for o in found), default=0)
-    node_width = max((width(o.owner) for o in found), default=0) if wide is not None else 0
+    owners = {} if wide is None else _named_owners(wide, found)
+    node_width = max((width(name) for name in owners.values()), default=0)
     lines: list[str] = []
     for occurrence in found:
         zone = zones.of(occurrence.job, occurrence.version)
@@ -115,7 +135,7 @@ def _lines(zones: JobZones, found: list[Occurrence], wide: Reading | None) -> li
         name = padded(zones.name_of(occurrence.job), name_width)
         front = f"{column(occurrence.nominal_ms, zone)} {occurrence.id[:_SHORT_ID]} {name}"
         if node_width:
-            front += f" {padded(occurrence.owner, node_width)}"
+            front += f" {padded(owners.get(occurrence.owner, ''), node_width)}"
         colour = "yellow" if occurrence.errors else _COLOURS.get(occurrence.state)
         words = _reason(occurrence)
         if wide is not None and (used := _used(wide, occurrence)) is not None:
@@ -126,6 +146,16 @@ def _lines(zones: JobZones, found: list[Occurrence], wide: Reading | None) -> li
             reason = f"{how_many(older)} until {column(older.to_ms, zone)}: {text_of(older.reason)}"
             lines += _row(front, OccurrenceState.MISSED, " " * 7, reason, None)
     return lines
+
+
+def _named_owners(reading: Reading, found: list[Occurrence]) -> dict[str, str]:
+    """What each node is called: on a shared store by its name, where a machine has had many ids."""
+    owners = {occurrence.owner for occurrence in found if occurrence.owner}
+    nodes = {owner: reading.node(owner) for owner in owners}
+    return {
+        owner: terminal_safe(node.name) if node is not None and node.lease_ms and node.name else owner
+        for owner, node in nodes.items()
+    }
 
 
 def _row(front: str, state: OccurrenceState, took: str, reason: str, colour: str | None) -> list[str]:

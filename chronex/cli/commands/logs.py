@@ -13,6 +13,7 @@ from chronex.cli.output import err, out, paint, print_json
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
+    from chronex.cli.remote_logs import RemoteLog
     from chronex.model.occurrence import Attempt
     from chronex.run.attempt_log import LogReader
     from chronex.storage.records import Reading
@@ -41,6 +42,9 @@ def logs(
         int | None, typer.Option(help="Only of the attempt with this number.", metavar="N", min=1)
     ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Bytes as they are, escape sequences too.")] = False,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="All of a log that lies on another machine, not only its two ends.")
+    ] = False,
     store: StorePath = None,
     form: Form = "text",
 ) -> int:
@@ -50,7 +54,7 @@ def logs(
     """
 
     check_format(form)
-    return run_logs(LogsOptions(what, task, attempt, lines, raw), store, form, follow=follow)
+    return run_logs(LogsOptions(what, task, attempt, lines, raw, whole), store, form, follow=follow)
 
 
 class LogsOptions(NamedTuple):
@@ -61,6 +65,7 @@ class LogsOptions(NamedTuple):
     number: int | None
     lines: int | None
     raw: bool
+    whole: bool = False
 
 
 def run_logs(options: LogsOptions, store: str | None, form: str, *, follow: bool) -> int:
@@ -76,11 +81,11 @@ def run_logs(options: LogsOptions, store: str | None, form: str, *, follow: bool
         reader = LogReader(state_directory(place) / "logs")
         try:
             if form == "json":
-                print_json([_log_json(reader, attempt, options, elsewhere) for attempt in attempts])
-            elif elsewhere:
-                return _tell_elsewhere(reader, attempts, options, elsewhere)
+                print_json([_log_json(opened, reader, attempt, options, elsewhere) for attempt in attempts])
             elif follow:
-                _follow(opened, reader, attempts[-1], options)
+                _follow(opened, reader, attempts[-1], options, elsewhere.get(attempts[-1].id))
+            elif elsewhere:
+                return _print_elsewhere(opened, reader, attempts, options, elsewhere)
             else:
                 _print_all(reader, attempts, options)
         finally:
@@ -186,52 +191,96 @@ def _is_open(data: bytes) -> bool:
     return bool(data) and not data.endswith(b"\n")
 
 
-def _log_json(reader: LogReader, attempt: Attempt, options: LogsOptions, elsewhere: dict[str, str]) -> dict[str, Any]:
+def _log_json(
+    store: OpenedStore, reader: LogReader, attempt: Attempt, options: LogsOptions, elsewhere: dict[str, RemoteLog]
+) -> dict[str, Any]:
     from chronex.cli.record_output import attempt_json
 
-    data = _tail(_whole(reader, attempt), options.lines)
+    remote = elsewhere.get(attempt.id)
+    found = _whole(reader, attempt) if remote is None else _remote(store, remote, options)
+    data = _tail(found or b"", options.lines)
     shown = {**attempt_json(attempt), "job": attempt.job, "output": data.decode("utf-8", "replace")}
-    return {**shown, "log_on": elsewhere[attempt.id]} if attempt.id in elsewhere else shown
+    return shown if remote is None else {**shown, "log_on": remote.node.host}
 
 
 # -- on another machine -------------------------------------------------------------------------------------------
 
 
-def _elsewhere(store: OpenedStore, place: StorePlace, attempts: list[Attempt]) -> dict[str, str]:
-    """The hosts of attempts that another machine ran, by attempt: a log stays where its command ran."""
+def _elsewhere(store: OpenedStore, place: StorePlace, attempts: list[Attempt]) -> dict[str, RemoteLog]:
+    """The attempts that another machine ran: a log stays where its command ran."""
     from pathlib import Path
-
-    from chronex.storage.records import Reading
-    from chronex_store.opening import host_identity, state_directory
 
     if isinstance(place, Path):
         return {}
+    from chronex.cli.remote_logs import RemoteLog
+    from chronex.storage.records import Reading
+    from chronex_store.opening import host_identity, state_directory
+
     here = host_identity(state_directory(place), create=False)
     nodes = {node.id: node for node in store.view(lambda tx: Reading(tx).nodes())}
-    owners = {attempt.id: nodes[attempt.owner] for attempt in attempts if attempt.owner in nodes}
-    return {name: node.host for name, node in owners.items() if node.host_id != here}
+    found = [RemoteLog(one, nodes[one.owner]) for one in attempts if one.owner in nodes]
+    return {one.attempt.id: one for one in found if one.node.host_id != here}
 
 
-def _tell_elsewhere(
-    reader: LogReader, attempts: list[Attempt], options: LogsOptions, elsewhere: dict[str, str]
+def _remote(store: OpenedStore, remote: RemoteLog, options: LogsOptions) -> bytes | None:
+    from chronex.cli.remote_logs import excerpt_text, whole_log
+
+    return whole_log(store, remote) if options.whole else excerpt_text(store, remote)
+
+
+def _print_elsewhere(
+    store: OpenedStore,
+    reader: LogReader,
+    attempts: list[Attempt],
+    options: LogsOptions,
+    elsewhere: dict[str, RemoteLog],
 ) -> int:
-    """1, because something that was asked for is not here."""
-    _print_all(reader, [attempt for attempt in attempts if attempt.id not in elsewhere], options)
+    """1 where of something that was asked for nothing is to be had from here."""
+    code = 0
     for attempt in attempts:
-        if attempt.id in elsewhere:
-            host = elsewhere[attempt.id]
-            err(terminal_safe(f"{_heading(attempt)}: it ran on {host}; there: chronex logs {attempt.id}"))
-    return 1
+        remote = elsewhere.get(attempt.id)
+        if remote is None:
+            _print_all(reader, [attempt], options)
+            continue
+        if len(attempts) > 1:
+            out(paint(f"== {_heading(attempt)}, on {terminal_safe(remote.name)} ==", "bold"))
+        found = _remote(store, remote, options)
+        if found is not None:
+            _write(_tail(found, options.lines), raw=options.raw)
+        elif not attempt.log_bytes and attempt.finished_ms is not None:
+            err(terminal_safe(f"{_heading(attempt)}; no output"))
+        else:
+            code = 1
+            err(terminal_safe(f"{_heading(attempt)}: {_where(remote)}"))
+    return code
+
+
+def _where(remote: RemoteLog) -> str:
+    named = remote.attempt.id
+    if remote.attempt.finished_ms is None:
+        return f"it runs on {remote.name}; from here: chronex logs --follow {named}"
+    return f"it ran on {remote.name}; from here: chronex logs --whole {named}"
 
 
 # -- as it grows --------------------------------------------------------------------------------------------------
 
 
-def _follow(store: OpenedStore, reader: LogReader, attempt: Attempt, options: LogsOptions) -> None:
+def _follow(
+    store: OpenedStore, reader: LogReader, attempt: Attempt, options: LogsOptions, remote: RemoteLog | None
+) -> None:
     first = True
-    for piece in _pieces(store, reader, attempt):
+    for piece in _pieces(store, reader, attempt) if remote is None else _remote_pieces(store, remote):
         _write(_tail(piece, options.lines) if first else piece, raw=options.raw)
         first = False
+
+
+def _remote_pieces(store: OpenedStore, remote: RemoteLog) -> Iterator[bytes]:
+    from chronex.cli.remote_logs import excerpt_text, followed
+
+    if remote.attempt.finished_ms is not None:
+        yield excerpt_text(store, remote) or f"it ran on {remote.name}\n".encode()
+        return
+    yield from followed(store, remote)
 
 
 def _pieces(store: OpenedStore, reader: LogReader, attempt: Attempt) -> Iterator[bytes]:

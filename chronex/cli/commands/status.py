@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from chronex.model.job import Job
     from chronex.timing.zones import Zone
     from chronex.views.jobs import Row
+    from chronex.views.nodes import NodeRow
     from chronex.views.status import OutageCard, StoreStatus
     from chronex_store import Space
     from chronex_store.opening import OpenedStore
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _CLEAR = "\x1b[H\x1b[2J"
 _REFRESH_S = 2.0
 _LEAST_DISK_BYTES = 256 * 1024
+_MOST_NAMED = 5
 _OUTAGE_WORDS = {
     "asleep": "asleep",
     "clock": "clock set forward",
@@ -100,6 +102,7 @@ def status_json(
             **timed("started", daemon.started_ms),
         },
         "nodes": [node_json(row) for row in found.nodes],
+        "given_up": [node_json(row) for row in found.fallen],
         "jobs": found.summary.jobs,
         "counts": {situation.value: count for situation, count in found.summary.counts.items()},
         "running": [
@@ -212,7 +215,7 @@ def _lines(found: StoreStatus, store: OpenedStore, now_ms: int, zone: Zone) -> I
     else:
         up = brief_duration(max(0, now_ms - daemon.started_ms))
         yield f"scheduler  running for {up}: {daemon.id}, pid {daemon.process.pid}, chronex {daemon.chronex}"
-    yield from _node_lines(found)
+    yield from _node_lines(found, now_ms)
     counts = ", ".join(f"{count} {situation.value}" for situation, count in summary.counts.items() if count)
     yield f"jobs       {summary.jobs}" + (f": {counts}" if counts else "")
     yield f"now        {summary.running} running, {summary.queued} queued, {_dead_letters_text(summary.dead_letters)}"
@@ -253,17 +256,38 @@ def _space_lines(store: OpenedStore) -> Iterator[str]:
         yield f"store      {space.used_bytes / 1e6:.1f} MB, {space.ratio:.0%} of its space"
 
 
-def _node_lines(found: StoreStatus) -> Iterator[str]:
+def _node_lines(found: StoreStatus, now_ms: int) -> Iterator[str]:
     """Where there are several schedulers, or one gives no sign of life; `chronex nodes` lists them in any case."""
     from chronex.text.durations import brief_duration
-    from chronex.views.nodes import NodeHealth
+    from chronex.views.nodes import NodeHealth, concern_words
     from chronex.views.status import MOST_LISTED
 
-    if len(found.nodes) < 2 and all(row.state is NodeHealth.ALIVE for row in found.nodes):
+    is_plain = not found.fallen and not any(row.concerns for row in found.nodes)
+    if is_plain and len(found.nodes) < 2 and all(row.state is NodeHealth.ALIVE for row in found.nodes):
         return
     for row in found.nodes[:MOST_LISTED]:
         beat = f"heartbeat {brief_duration(row.silent_ms)} ago"
-        yield f"  {row.state.value:8} {row.node.id}, pid {row.node.process.pid} on {row.node.host}, {beat}"
+        who = f"{row.node.id}, pid {row.node.process.pid} on {row.node.host}"
+        yield f"  {row.state.value:8} {_called(row)}{who}, {beat}{_work_words(row)}"
+        yield from (f"           {concern_words(row, one)}" for one in row.concerns)
+    for row in found.fallen[:MOST_LISTED]:
+        when = f"{brief_duration(max(0, now_ms - (row.node.lost_ms or now_ms)))} ago"
+        told = "".join(concern_words(row, one) for one in row.concerns)
+        yield f"  given up {_called(row)}{row.node.id} on {row.node.host}, {when}: {told}"
+
+
+def _called(row: NodeRow) -> str:
+    """The name that a person gave it, where that is not its host's."""
+    return "" if row.name in (row.node.host, row.node.id) else f"{terminal_safe(row.name)}: "
+
+
+def _work_words(row: NodeRow) -> str:
+    """Which jobs it runs, on a store that others work on too."""
+    if not row.node.lease_ms or not row.work:
+        return ""
+    names = list(dict.fromkeys(one.job for one in row.work))
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f", runs {', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def _name(job: Job) -> str:

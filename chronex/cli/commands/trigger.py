@@ -94,21 +94,22 @@ def run_trigger(job: str, given: Given, *, wait: bool, store: str | None, form: 
     from chronex.cli.store_session import open_session
     from chronex.engine import commands
     from chronex.model.states import is_final
+    from chronex.storage.scopes import of_jobs
 
     with open_session(store) as session:
-        triggered = session.change(
-            lambda records: commands.trigger(
-                records, job, session.actor,
-                parameters=given.parameters, idempotency_key=given.key, ttl_ms=given.ttl_ms,
-                only=given.only, overrides=given.overrides,
-            )
-        )  # fmt: skip
+        request = commands.TriggerRequest(given.parameters, given.key, given.ttl_ms, given.only, given.overrides)
+        asked = session.change(
+            lambda records: commands.trigger_all(records, job, session.actor, request), scope=of_jobs(job)
+        )
         has_daemon = session.has_daemon
-        found = session.follow(triggered.occurrence, to_the_end=wait) if has_daemon else triggered.occurrence
-        print_result(form, lambda: {**occurrence_json(found), "daemon": has_daemon}, lambda: [occurrence_line(found)])
-        if not is_final(found.state):
+        found = [session.follow(one.occurrence, to_the_end=wait) if has_daemon else one.occurrence for one in asked]
+        shown = [{**occurrence_json(one), "daemon": has_daemon} for one in found]
+        print_result(
+            form, lambda: shown[0] if len(shown) == 1 else shown, lambda: [occurrence_line(one) for one in found]
+        )
+        if not all(is_final(one.state) for one in found):
             session.warn_without_daemon("it starts with the next one")
-        return _exit_code(triggered, found, wait=wait)
+        return max(_exit_code(one, end, wait=wait) for one, end in zip(asked, found, strict=True))
 
 
 def _exit_code(triggered: Triggered, found: Occurrence, *, wait: bool) -> int:

@@ -159,6 +159,7 @@ def show_dashboard(options: TuiOptions, source: StoreSource, engine: RunningEngi
     requested = _dashboard_options(options, zone.zone, theme, source)
     glyphs = choose_glyphs({} if picture is not None else os.environ, ascii_only=options.ascii)
     if picture is not None:
+        _check_that_it_opens(source)
         text = take_picture(source, zone.zone, requested, glyphs, picture, explain=explain_lines)
         if options.print:
             out(text)
@@ -170,6 +171,12 @@ def show_dashboard(options: TuiOptions, source: StoreSource, engine: RunningEngi
     except NoTerminalError as error:
         err(f"chronex: {error}")
         return 2
+
+
+def _check_that_it_opens(source: StoreSource) -> None:
+    """A picture is made for a program or a report: where the store cannot be opened it would show nothing true."""
+    if not source.is_missing():
+        source.release(source.open())
 
 
 def _zone(options: TuiOptions) -> ZoneChoice:

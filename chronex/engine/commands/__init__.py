@@ -21,7 +21,16 @@ from chronex.engine.commands.dead_letters import (
 )
 from chronex.engine.commands.names import job_named, occurrence_named
 from chronex.engine.commands.stopping import ask_to_stop
-from chronex.engine.commands.trigger import AsOf, Replayed, TriggerAnswer, Triggered, replay, trigger
+from chronex.engine.commands.trigger import (
+    AsOf,
+    Replayed,
+    TriggerAnswer,
+    Triggered,
+    TriggerRequest,
+    replay,
+    trigger,
+    trigger_all,
+)
 
 __all__ = [
     "Actor",
@@ -30,6 +39,7 @@ __all__ = [
     "DeadLetter",
     "Replayed",
     "TriggerAnswer",
+    "TriggerRequest",
     "Triggered",
     "ask_to_stop",
     "bound_dead_letters",
@@ -45,4 +55,5 @@ __all__ = [
     "replay_dead_letter",
     "resume",
     "trigger",
+    "trigger_all",
 ]

@@ -46,6 +46,8 @@ class BackfillPlan(NamedTuple):
 def plan_backfill(reading: Reading, name: str, from_ms: int, to_ms: int, scope: BackfillScope) -> BackfillPlan:
     """What a backfill of [from, to) would run, also of a time before the job existed; not what runs or waits."""
     job = job_named(reading, name)
+    if targets := reading.targets(job.id):
+        raise NotPossibleError(f"{job.id} runs on each node; name one of them, such as {targets[0].id}")
     try:
         named = list(islice(schedule_of(job).between(from_ms - 1, to_ms - 1), MOST_INSTANTS + 1))
     except CustomScheduleError as error:

@@ -28,6 +28,8 @@ def pause(records: Records, job_id: str, actor: Actor, *, until_ms: int | None =
     job = job_named(records, job_id)
     if until_ms is not None and until_ms <= records.now_ms:
         raise NotPossibleError("a pause must end in the future")
+    for one in records.targets(job.id):
+        pause(records, one.id, actor, until_ms=until_ms)
     progress = job.progress
     goes_on = job.progress.is_paused_at(records.now_ms) and job.progress.paused_from_ms is not None
     paused = job.progressed(
@@ -45,6 +47,8 @@ def pause(records: Records, job_id: str, actor: Actor, *, until_ms: int | None =
 def resume(records: Records, job_id: str, actor: Actor) -> Job:
     """End a pause. What was due in it stays skipped, also where no daemon ran that could have skipped it."""
     job = job_named(records, job_id)
+    for one in records.targets(job.id):
+        resume(records, one.id, actor)
     if not job.progress.is_paused_at(records.now_ms):
         return job
     begun = begun_at(records.tx, records.now_ms)
@@ -86,7 +90,7 @@ def cancel(records: Records, run_or_occurrence_id: str | Occurrence, actor: Acto
 def cancel_job(records: Records, name: str, actor: Actor, reason: str = "") -> list[Canceled]:
     """Cancel what of the job runs or waits for its turn; its schedule goes on. Raises where nothing does."""
     job = job_named(records, name)
-    found = open_occurrences(records, job)
+    found = [one for each in (job, *records.targets(job.id)) for one in open_occurrences(records, each)]
     if not found:
         raise NotPossibleError(f"nothing of {job.shown_name} runs or waits; chronex pause holds its schedule")
     return [cancel(records, one, actor, reason) for one in found]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from chronex.engine.commands.actor import Actor
-from chronex.engine.membership import TAKEOVER_MS, seems_alive
+from chronex.engine.membership import seems_alive
 from chronex.errors import NotPossibleError
 from chronex.model.event import Event
 from chronex.model.records import Node
@@ -29,13 +29,15 @@ def drain_node(records: Records, name: str, actor: Actor, *, draining: bool) -> 
 def forget_node(records: Records, name: str, actor: Actor) -> Node:
     """The node will never come back: its work need not wait for the takeover time."""
     node = _named(records, name)
-    if node.stopped_ms is not None:
+    if node.stopped_ms is not None and (node.lost_ms is None or node.forgotten_ms is not None):
         raise NotPossibleError(f"{node.id} is not counted on any more: it stopped, or was found dead")
     if seems_alive(node, records.now_ms, lambda _process: True):
         raise NotPossibleError(f"{node.id} lives; stop it first, or wait until it has been silent for a while")
-    # As one that was silent for all of the time that others would wait.
-    seen_ms = min(node.seen_ms, records.now_ms - TAKEOVER_MS - 1)
-    gone = replace(node, stopped_ms=records.now_ms, epoch=node.epoch + 1, seen_ms=seen_ms)
+    gone = replace(node, stopped_ms=node.stopped_ms or records.now_ms, forgotten_ms=records.now_ms)
+    if node.stopped_ms is not None:
+        records.put(gone)  # it was found dead before; now nobody need be told of it any more
+        return gone
+    gone = replace(gone, epoch=node.epoch + 1)
     records.put(gone)
     data = {"node": node.id}
     append(records.tx, Event(name="SchedulerCrashed", at_ms=records.now_ms, actor=str(actor), data=data))
@@ -43,12 +45,13 @@ def forget_node(records: Records, name: str, actor: Actor) -> Node:
 
 
 def _named(records: Records, name: str) -> Node:
-    """By its id, the beginning of it, or its host where only one node works there."""
+    """By its name, its id or the beginning of it, or its host; of several the one that has not left yet."""
     nodes = records.nodes()
     exact = [node for node in nodes if node.id == name]
-    found = exact or [node for node in nodes if node.id.startswith(name) or node.host == name]
-    living = [node for node in found if node.stopped_ms is None]
-    found = living if len(found) > 1 and living else found
+    found = exact or [node for node in nodes if node.id.startswith(name) or name in (node.host, node.name)]
+    open_ones = [node for node in found if node.stopped_ms is None and node.refused_ms is None]
+    lost = [node for node in found if node.lost_ms is not None and node.forgotten_ms is None]
+    found = (open_ones or lost or found) if len(found) > 1 else found
     if len(found) == 1:
         return found[0]
     if found:

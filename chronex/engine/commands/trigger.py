@@ -63,6 +63,16 @@ class AsOf(StrEnum):
     NOW = "now"
 
 
+class TriggerRequest(NamedTuple):
+    """What is given with a trigger: see `trigger`."""
+
+    parameters: Mapping[str, str] | None = None
+    idempotency_key: str = ""
+    ttl_ms: int | None = None
+    only: tuple[str, ...] = ()
+    overrides: Overrides | None = None
+
+
 def trigger(
     records: Records,
     job_id: str,
@@ -76,13 +86,34 @@ def trigger(
 ) -> Triggered:
     """Request one run of the job now: of the tasks in `only`, or of all, with policies of its own where given.
 
-    A key that is still held makes the answer `skipped`, with its holder.
+    A key that is still held makes the answer `skipped`, with its holder. Of a job that runs on each node each is
+    asked, and the answer is that of the first; `trigger_all` gives all of them.
     """
+    return trigger_all(records, job_id, actor, TriggerRequest(parameters, idempotency_key, ttl_ms, only, overrides))[
+        0
+    ]
+
+
+def trigger_all(records: Records, job_id: str, actor: Actor, request: TriggerRequest) -> list[Triggered]:
+    """The same, with an answer for each node where the job runs on each; each of them has a key of its own."""
     job = job_named(records, job_id)
-    wanted = manual_occurrence(records, job, actor)
-    wanted = replace(wanted, parameters=_checked(parameters or {}), only=_known_tasks(job, only), overrides=overrides)
-    holder = _claim_key(records, wanted, idempotency_key, ttl_ms)
-    data = _request_data(wanted, idempotency_key)
+    targets = records.targets(job.id)
+    if not targets:
+        return [_trigger(records, job, actor, request)]
+    key = request.idempotency_key
+    own = {one.id: request._replace(idempotency_key=f"{key}:{one.target}" if key else "") for one in targets}
+    return [_trigger(records, one, actor, own[one.id]) for one in targets]
+
+
+def _trigger(records: Records, job: Job, actor: Actor, request: TriggerRequest) -> Triggered:
+    wanted = replace(
+        manual_occurrence(records, job, actor),
+        parameters=_checked(request.parameters or {}),
+        only=_known_tasks(job, request.only),
+        overrides=request.overrides,
+    )
+    holder = _claim_key(records, wanted, request.idempotency_key, request.ttl_ms)
+    data = _request_data(wanted, request.idempotency_key)
     record_command(records, "JobTriggered", actor, job.id, wanted.nominal_ms, data=data)
     if holder:
         return enter(records, job, wanted, Reason(ReasonCode.IDEMPOTENT, holder))

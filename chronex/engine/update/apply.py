@@ -81,7 +81,7 @@ def roll_back(store: Store, job_id: str, version: int, now_ms: int, actor: str =
             raise NotPossibleError(f"version {version} of {job_id} is not kept; there are {kept}")
         wanted = replace(found[version].as_written(), source=found[version].source)
         changes = plan_changes(records, [wanted], now_ms, UpdateOptions(owns=lambda job: False))
-        (changed,) = write_changes(records, changes, actor, {"rolled_back_to": version})
+        changed, *_ = write_changes(records, changes, actor, {"rolled_back_to": version})
         return changed
 
     return store.update(write)

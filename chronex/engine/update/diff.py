@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from random import Random
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from chronex.engine.update.sources import JobSource, check_source, is_owned
 from chronex.errors import CustomScheduleError, DamagedRecordError
 from chronex.model.job import Counters, Job, JobProgress, JobVersion, check_new_name
 from chronex.model.occurrence import Occurrence
-from chronex.model.policies import retry_pause
+from chronex.model.policies import RunOn, retry_pause
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.storage import keys
@@ -88,6 +88,8 @@ def definition_data(job: Job) -> dict[str, Any]:
         data["cursor_ms"] = job.progress.cursor_ms  # what is due later is decided by this definition
     if not job.enabled:
         data["enabled"] = False
+    if job.run_on is RunOn.EACH and not job.target:
+        data["run_on"] = job.run_on.value  # on a shared store the jobs of its nodes answer its instants
     retries = {job.retry_for(task) for task in job.tasks}
     if len(retries) == 1 and (retry := retries.pop()).max != 0 and retry.backoff == 1.0 and not retry.jitter:
         data["retry_ms"] = retry_pause(retry, 1)
@@ -146,13 +148,33 @@ class UpdateOptions(NamedTuple):
 def plan_changes(reading: Reading, wanted: Iterable[Job], now_ms: int, options: UpdateOptions) -> list[JobChange]:
     """One change for each wanted job, in their order, then one for each that is removed."""
     present = {job.id: job for job in reading.jobs(limit=_ALL_JOBS)}
+    wanted = _with_targets(wanted, present)
     source = options.owns if isinstance(options.owns, JobSource) else None
     if source is not None:
         wanted = [replace(job, source=source.name) for job in wanted]
         for job in wanted:
             check_source(present.get(job.id), source)
+    known = {job.id for job in wanted}
     changes = [_change(reading, present.pop(job.id, None), job, now_ms, options) for job in wanted]
-    return changes + [_removed(reading, job) for job in present.values() if _owns(options.owns, job)]
+    return changes + [
+        removal(reading, job)
+        for job in present.values()
+        if (job.made_from in known if job.target else False) or _owns(options.owns, job)
+    ]
+
+
+def _with_targets(wanted: Iterable[Job], present: Mapping[str, Job]) -> list[Job]:
+    """A job that runs on each node is wanted for every node that has it, in the same words."""
+    made: dict[str, list[Job]] = {}
+    for job in present.values():
+        if job.target:
+            made.setdefault(job.made_from, []).append(job)
+    found: list[Job] = []
+    for job in wanted:
+        found.append(job)
+        if job.run_on is RunOn.EACH:
+            found += [replace(job, id=one.id, target=one.target) for one in made.get(job.id, ())]
+    return found
 
 
 def _owns(owner: Owns | JobSource, job: Job) -> bool:
@@ -307,7 +329,7 @@ def _last_of(old: Job, nominal_ms: int, now_ms: int) -> Occurrence:
     )
 
 
-def _removed(reading: Reading, job: Job) -> JobChange:
+def removal(reading: Reading, job: Job) -> JobChange:
     """The job is removed and its history stays; occurrences that have not started are withdrawn."""
     newest = reading.occurrences(job.id, limit=_MOST_WAITING)
     waiting = (*(o for o in newest if o.state is OccurrenceState.PENDING), *reading.queued(job.id))

@@ -75,8 +75,8 @@ def remove_job(store: Store, job_id: str, now_ms: int, actor: str, sources: tupl
         records = Records(tx, now_ms)
         present = _present(records, job_id)
         _owner(present, sources)
-        options = UpdateOptions(owns=lambda job: job.id == present.id)
-        (changed,) = write_changes(records, plan_changes(records, [], now_ms, options), actor)
+        options = UpdateOptions(owns=lambda job: present.id in (job.id, job.made_from))
+        changed, *_ = write_changes(records, plan_changes(records, [], now_ms, options), actor)
         return changed
 
     return store.update(write)
@@ -91,7 +91,7 @@ def _present(records: Records, job_id: str) -> Job:
 
 def _write(records: Records, wanted: Job, actor: str, options: UpdateOptions) -> Changed:
     changes = plan_changes(records, [wanted], records.now_ms, options)
-    (changed,) = write_changes(records, changes, actor)
+    changed, *_ = write_changes(records, changes, actor)
     return changed
 
 

@@ -129,10 +129,7 @@ def _field(spec: FieldSpec, word: re.Match[str], host: ScheduleHost) -> Iterator
     read = read_field(spec, word[0])
     if read is None:
         return  # the parser says what is wrong with it
-    if read.rule is not None:
-        value = quoted(word[0])
-        yield diagnostic(E130, spec.name, word[0], word.start(), "day rule", value=value, host=host.title)
-    elif word[0] == "?" and not host.takes_question_mark:
+    if word[0] == "?" and not host.takes_question_mark:
         yield diagnostic(E130, spec.name, word[0], word.start(), "question mark", fix="*", host=host.title)
     elif word[0] != "?":
         yield from _elements(spec, word, host)
@@ -142,7 +139,10 @@ def _elements(spec: FieldSpec, word: re.Match[str], host: ScheduleHost) -> Itera
     at = word.start()
     for element in word[0].split(","):
         match = ELEMENT.fullmatch(element.upper())
-        if match is not None:
+        if match is None:  # the field is read, so that it can only be a day by its place
+            value = quoted(element)
+            yield diagnostic(E130, spec.name, element, at, "day rule", value=value, host=host.title)
+        else:
             first, last, _ = match.groups()
             low, high = value_of(spec, first), value_of(spec, last or first)
             if low is not None and high is not None and low > high and not host.takes_wrapped_ranges:

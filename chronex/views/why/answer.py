@@ -35,6 +35,7 @@ class Cause(StrEnum):
     QUEUE_FULL = "queue_full"
     GAVE_WAY = "gave_way"
     POOL_FULL = "pool_full"
+    NO_NODE = "no_node"
     DOWN = "down"
     FOLDED = "folded"
     TOO_OLD = "too_old"
@@ -51,6 +52,7 @@ class Cause(StrEnum):
     NOT_MATCHED = "not_matched"
     EXCLUDED = "excluded"
     MOVED = "moved"
+    ON_EACH = "on_each"
     BEFORE_FROM = "before_from"
     AFTER_UNTIL = "after_until"
     NOT_YET_APPLIED = "not_yet_applied"
@@ -72,6 +74,7 @@ _CAUSES = {
     ReasonCode.QUEUE_FULL: Cause.QUEUE_FULL,
     ReasonCode.GAVE_WAY: Cause.GAVE_WAY,
     ReasonCode.POOL_FULL: Cause.POOL_FULL,
+    ReasonCode.NO_NODE: Cause.NO_NODE,
     ReasonCode.DOWN: Cause.DOWN,
     ReasonCode.FOLDED: Cause.FOLDED,
     ReasonCode.TOO_OLD: Cause.TOO_OLD,

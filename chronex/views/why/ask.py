@@ -17,6 +17,7 @@ from chronex.timing.dst import wall_to_instant
 from chronex.timing.job_schedule import timing_of
 from chronex.timing.occurrences import Occurrences
 from chronex.timing.zones import Zone
+from chronex.views.why.across_nodes import on_each
 from chronex.views.why.answer import Link, Source, WhyAnswer, stamp
 from chronex.views.why.recorded import recorded
 from chronex.views.why.schedule_versions import VersionHistory, next_of, previous_of, version_history
@@ -35,6 +36,8 @@ def why(reading: Reading, job: str, instant_ms: int, now_ms: int) -> WhyAnswer |
     occurrence = reading.occurrence(job, instant_ms)
     if occurrence is not None:
         return recorded(reading, history, occurrence, now_ms)
+    if (spread := on_each(reading, history, instant_ms)) is not None:
+        return spread
     if instant_ms > now_ms:
         return ahead(reading, history, instant_ms, now_ms)
     return unrecorded(reading, history, instant_ms, now_ms)

@@ -14,6 +14,7 @@ from chronex.storage import journal, keys
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
+from chronex.views.why.across_nodes import where
 from chronex.views.why.answer import Link, Source, stamp
 from chronex.views.why.schedule_versions import MOST_EVENTS
 
@@ -82,7 +83,9 @@ def run_links(reading: Reading, occurrence: Occurrence, zone: Zone, names: dict[
     runs = reading.runs(occurrence.job, occurrence.nominal_ms)
     if runs:
         names["attempts"] = [_attempt_names(attempt) for attempt in attempts]
-    return [_attempt_link(attempt) for attempt in attempts] + [link for run in runs for link in _run_links(run, zone)]
+    return [_attempt_link(attempt, where(reading, attempt)) for attempt in attempts] + [
+        link for run in runs for link in _run_links(run, zone)
+    ]
 
 
 def _attempt_names(attempt: Attempt) -> dict[str, Any]:
@@ -97,17 +100,17 @@ def _attempt_names(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def _attempt_link(attempt: Attempt) -> Link:
+def _attempt_link(attempt: Attempt, place: str) -> Link:
     began = attempt.started_ms or attempt.created_ms
     if attempt.state is AttemptState.RUNNING:
-        return Link(f"{attempt.task}: attempt {attempt.number} runs", began, Source.RECORD)
+        return Link(f"{attempt.task}: attempt {attempt.number} runs{place}", began, Source.RECORD)
     took = format_duration(max((attempt.finished_ms or began) - began, 0))
     end = {AttemptState.SUCCESS: "succeeded", AttemptState.TIMEOUT: "timed out"}.get(
         attempt.state, attempt.state.value
     )
     how = _how(attempt)
     return Link(
-        f"{attempt.task}: attempt {attempt.number} {end} after {took}{how}", attempt.finished_ms, Source.RECORD
+        f"{attempt.task}: attempt {attempt.number} {end} after {took}{place}{how}", attempt.finished_ms, Source.RECORD
     )
 
 

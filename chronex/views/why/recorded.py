@@ -13,6 +13,7 @@ from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
 from chronex.views.job_functions import lacking_functions, named, unstopped
 from chronex.views.nodes import owner_facts
+from chronex.views.why.across_nodes import handover_links
 from chronex.views.why.answer import Cause, Link, Source, WhyAnswer, cause_of, stamp
 from chronex.views.why.evidence import (
     Outage,
@@ -79,6 +80,7 @@ def recorded(reading: Reading, history: VersionHistory, occurrence: Occurrence, 
         *_recovery(reading, version, occurrence, zone, names),
         *journal_links(reading, occurrence, zone, now_ms),
         *run_links(reading, occurrence, zone, names),
+        *handover_links(reading, occurrence, zone, names),
         *_others(reading, occurrence, cause, zone, names),
         *_functions(reading, version, occurrence),
         _outcome_link(occurrence, zone, now_ms),

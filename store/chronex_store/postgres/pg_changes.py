@@ -1,4 +1,4 @@
-"""Who sleeps until the store changes: asked once a second, and at once where the server passes a word on.
+"""Who sleeps until the store changes: asked about once a second, and at once where the server passes a word on.
 
 Each writer counts its commits in a row of its own, so that nobody waits for another one's count; the sum of the
 others' rows moves with every commit of another process. The word (NOTIFY) is a hint alone: a server tells each one to
@@ -18,7 +18,7 @@ import psycopg
 from chronex.errors import StoreClosedError, StoreError
 from chronex_store.postgres.pg_connections import Connection, Connections
 
-POLL_S = 1.0
+POLL_S = 1.1
 CHANNEL = "chronex_changed"
 _SPREAD = 0.2
 _OF_OTHERS = "SELECT coalesce(sum(n), 0)::bigint FROM commit_mark WHERE writer <> %s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,9 +32,10 @@ OLDEST_SERVER = 130_000
 _IDLE_READERS = 2
 # A statement of ours takes milliseconds; these bounds are for a server or a network that hangs.
 _SESSION = {
-    "lock_timeout": "10s",
+    "lock_timeout": "8s",
     "statement_timeout": "30s",
-    "idle_in_transaction_session_timeout": "30s",
+    "idle_in_transaction_session_timeout": "5s",  # a node that stands still must not hold the others up
+    "jit": "off",
     "client_min_messages": "warning",
     "timezone": "UTC",
 }
@@ -112,9 +113,9 @@ class Connections:
         self._idle: list[Connection] = []
         self._is_closed = False
 
-    def connect(self) -> Connection:
+    def connect(self, further: Mapping[str, str] | None = None) -> Connection:
         """A new connection in autocommit, so that BEGIN and COMMIT are ours to send; StoreError where none is had."""
-        settings = {**_SESSION, "search_path": self.address.schema}
+        settings = {**_SESSION, **(further or {}), "search_path": self.address.schema}
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         try:
             made: Connection = psycopg.connect(

@@ -11,7 +11,7 @@ from chronex.storage import keys
 from chronex.storage.codec import decode
 from chronex_store.postgres.pg_known_rows import OrderedRows
 from chronex_store.postgres.pg_tables import EVENTS, RowTable
-from chronex_store.postgres.pg_transaction import PROVISIONAL, stored_event, tables_written
+from chronex_store.postgres.pg_transaction import PROVISIONAL, is_appended, stored_event, tables_written
 
 Statement = tuple[str, tuple[Any, ...]]
 
@@ -22,8 +22,8 @@ def flush(writes: OrderedRows) -> Iterator[Statement]:
     for table, rows in tables_written(writes).items():
         kept = [(key, value) for key, value in rows if value is not None]
         if table is EVENTS:
-            appended = [row for row in kept if _is_appended(row[0])]
-            kept = [row for row in kept if not _is_appended(row[0])]
+            appended = [row for row in kept if is_appended(row[0])]
+            kept = [row for row in kept if not is_appended(row[0])]
         removed = [key for key, value in rows if value is None]
         if kept:
             yield _upsert(table), _arrays(table, kept)
@@ -35,10 +35,6 @@ def flush(writes: OrderedRows) -> Iterator[Statement]:
         yield _append(), (len(appended), len(appended), *_arrays(EVENTS, appended)[1:])
     elif head is not None and (last := _last(head)) < PROVISIONAL:
         yield "UPDATE journal_head SET last = %s", (last,)
-
-
-def _is_appended(key: bytes) -> bool:
-    return len(key) == 9 and PROVISIONAL < keys.sequence_of(key) < 2 * PROVISIONAL
 
 
 def _last(head: bytes) -> int:

@@ -15,7 +15,8 @@ from chronex.storage.ports import Row
 # Index entries of open records carry their job; those of ended ones, of which there are ever more, do not.
 OPEN_INDEXES = keys.DUE + keys.ACTIVE + keys.QUEUED
 _OPEN = "('pending', 'queued', 'running')"
-Query = tuple[str, tuple[Any, ...]]
+# A statement and its parameters, by place or by name.
+Query = tuple[str, "tuple[Any, ...] | dict[str, Any]"]
 
 
 class OrderedRows:
@@ -81,6 +82,12 @@ class KnownRows:
         self.rows = OrderedRows()
         self.newest: dict[str, bytes] = {}  # by job: the key of its newest occurrence, empty where it has none
         self._complete: set[bytes] = set()
+        self.running: dict[str, int] = {}  # by node: how many occurrences it runs
+        self.counts: dict[bytes, int] = {}  # by prefix: how many rows there are
+
+    def hold_only_known(self) -> None:
+        """An update decides on the jobs that it has locked, and all of their open records are known."""
+        self._complete |= {keys.DUE, keys.QUEUED}
 
     def learn_jobs(self, names: list[str], answers: list[list[tuple[Any, ...]]]) -> None:
         *found, newest = answers
@@ -105,6 +112,10 @@ class KnownRows:
                 self._complete.add(prefix)
             for key, value in rows:
                 self.rows.put(key, value)
+
+    def is_there(self, key: bytes) -> bool:
+        """Whether the row was found."""
+        return self.rows.rows.get(key) is not None
 
     def is_known(self, key: bytes) -> bool:
         return key in self.rows.rows or self.is_complete(key) or self._is_beyond_newest(key)

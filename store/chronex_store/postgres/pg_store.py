@@ -23,7 +23,9 @@ from chronex.errors import (
     StoreRefusedError,
 )
 from chronex.failpoints import fail_point
+from chronex.storage import keys
 from chronex.storage.ports import T, UpdateFn, ViewFn
+from chronex.storage.scopes import WHOLE, Scope
 from chronex_store.commits import GroupCommit, Take, Update, fail_written, finish
 from chronex_store.postgres import pg_schema
 from chronex_store.postgres.pg_address import PostgresAddress, read_address
@@ -31,15 +33,25 @@ from chronex_store.postgres.pg_changes import CHANNEL, ChangeWatch
 from chronex_store.postgres.pg_clock import DatabaseClock
 from chronex_store.postgres.pg_connections import Connection, Connections, is_away, translate_pg
 from chronex_store.postgres.pg_flush import flush
-from chronex_store.postgres.pg_known_rows import FIRST_QUERIES, KnownRows, OrderedRows
-from chronex_store.postgres.pg_transaction import Ask, PostgresReading, PostgresTransaction, Query
+from chronex_store.postgres.pg_known_rows import FIRST_QUERIES, KnownRows, OrderedRows, Query
+from chronex_store.postgres.pg_scopes import (
+    HeldScope,
+    claimed,
+    claiming,
+    learn_held,
+    locking,
+    locks_all,
+    reading_held,
+    union,
+)  # fmt: skip
+from chronex_store.postgres.pg_transaction import Ask, PostgresReading, PostgresTransaction
 from chronex_store.transaction import NestingGuard
 
 _TIME = "(extract(epoch FROM clock_timestamp()) * 1000)::float8"
 # One row for each writer, so that no two of them wait for one another: what it has committed last, and how often.
 _MARK = (
-    "INSERT INTO commit_mark (writer, n, token) VALUES (%s, 1, %s) "
-    "ON CONFLICT (writer) DO UPDATE SET n = commit_mark.n + 1, token = excluded.token"
+    "INSERT INTO commit_mark (writer, n, token) VALUES (%(writer)s, %(n)s, %(token)s) "
+    "ON CONFLICT (writer) DO UPDATE SET n = commit_mark.n + excluded.n, token = excluded.token"
 )
 # What a program that is no node leaves of its count when it closes the store, so that the sum never goes back.
 _CLIENTS = "clients"
@@ -47,6 +59,8 @@ _LEAVE = (
     "WITH gone AS (DELETE FROM commit_mark WHERE writer = %s RETURNING n) "
     "UPDATE commit_mark SET n = commit_mark.n + gone.n FROM gone WHERE writer = %s"
 )
+# An update looks up some rows among many. With a table's statistics missing or old the planner would read it all.
+_PLANNING = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
 _PATIENCE_MS = 10_000
 _ASK_AGAIN_S = 0.2
 _HINT = f"NOTIFY {CHANNEL}"
@@ -72,6 +86,8 @@ class PostgresStore:
         # How long a commit whose reply was lost is asked for; a daemon has more patience than a command.
         self.patience_ms = _PATIENCE_MS
         self._hinted_ms = 0
+        self.run_again = 0  # how many updates needed more than their scope
+        self.round_trips = 0  # of all views and updates, each a wait for the network
         self._group = GroupCommit(self._commit)
         self._changes = ChangeWatch(connections, self._writer_name)
 
@@ -115,15 +131,15 @@ class PostgresStore:
     async def view_async(self, fn: ViewFn[T]) -> T:
         return await asyncio.to_thread(self.view, fn)
 
-    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         self._nesting.refuse_nesting()
         self._refuse_fork()
-        return cast("T", self._group.run(Update(fn, use_reserve)))
+        return cast("T", self._group.run(Update(fn, use_reserve, scope=scope)))
 
-    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         self._refuse_fork()
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._group.submit(Update(fn, use_reserve, future))
+        self._group.submit(Update(fn, use_reserve, future, scope))
         return await future
 
     def wait(self, since: int, timeout: float) -> int:
@@ -176,13 +192,14 @@ class PostgresStore:
 
     def _asking(self, connection: Connection) -> Ask:
         def ask(*queries: Query) -> list[list[tuple[Any, ...]]]:
+            self.round_trips += 1
             try:
                 if len(queries) == 1:
                     query, parameters = queries[0]
                     return [connection.execute(query, parameters, binary=True).fetchall()]
                 with connection.pipeline():
                     cursors = [connection.execute(query, parameters, binary=True) for query, parameters in queries]
-                return [cursor.fetchall() for cursor in cursors]
+                return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
             except psycopg.Error as error:
                 raise translate_pg(error, self.address) from None
 
@@ -199,15 +216,19 @@ class PostgresStore:
     def _commit(self, take: Take) -> None:
         self._nesting.inside = True
         try:
-            self._commit_or_again(take)
+            batch = take()
+            while waiting := [update for update in batch if not update.done]:
+                # Those that need the store to themselves come by themselves, or they would hold up the others.
+                scoped = [update for update in waiting if not update.scope.is_whole]
+                self._commit_or_again(scoped or waiting, take)
         finally:
             self._nesting.inside = False
 
-    def _commit_or_again(self, take: Take) -> None:
+    def _commit_or_again(self, batch: list[Update], take: Take) -> None:
         """A connection that broke before the commit was sent is made anew once: nothing of it has landed."""
         for is_last in (False, True):
             try:
-                self._commit_once(take)
+                self._commit_once(batch)
                 return
             except StoreAwayError as error:
                 self._drop_writer()
@@ -215,22 +236,25 @@ class PostgresStore:
                     fail_written(take(), error)
             except StoreError as error:
                 self._drop_writer()
-                fail_written(take(), error)
+                fail_written(batch, error)
                 return
 
-    def _commit_once(self, take: Take) -> None:
-        known = KnownRows()
-        connection = self._begin(known)
-        batch = take()
+    def _commit_once(self, batch: list[Update]) -> None:
+        scope = union(update.scope for update in batch)
+        known, held = KnownRows(), HeldScope(scope)
+        connection = self._begin(scope, known, held)
+        if connection is None:
+            for update in batch:
+                update.scope = WHOLE
+            return
         writes = OrderedRows()
         ask = self._asking(connection)
-        for update in batch:
-            if not update.done:
-                _run_one(update, ask, writes, known)
+        decided = [update for update in batch if _run_one(update, ask, writes, known, held)]
+        self.run_again += len(batch) - len(decided)
         fail_point("shared update written")
         if not writes.rows:
             self._end(connection)
-            finish(batch)
+            finish(decided)
             return
         token = uuid4()
         try:
@@ -239,30 +263,36 @@ class PostgresStore:
             if not self._has_landed(token):
                 raise StoreAwayError(f"{self.address.shown} went away during a commit, which did not land") from None
         fail_point("shared update committed")
-        finish(batch)
-        self._changes.moved()
+        finish(decided)
+        if not _is_word(writes):
+            self._changes.moved()
 
-    def _begin(self, known: KnownRows) -> Connection:
-        """The writer's connection, in a transaction that has the store to itself."""
+    def _begin(self, scope: Scope, known: KnownRows, held: HeldScope) -> Connection | None:
+        """The writer's connection, in a transaction that holds what is named; None where that cannot be held."""
         if self._writer is None or self._writer.closed:
-            self._writer = self._connections.connect()
+            self._writer = self._connections.connect(_PLANNING)
         connection = self._writer
         asked = self._clock.boottime_ms()
-        try:
-            with connection.pipeline():
-                connection.execute("BEGIN")
-                connection.execute("SELECT pg_advisory_xact_lock(hashtext(current_schema()), 1)")
-                told = connection.execute(f"SELECT {_TIME}")
-                first = [connection.execute(query, given, binary=True) for query, given in FIRST_QUERIES]
-            row = told.fetchone()
-            known.learn_first(*(cursor.fetchall() for cursor in first))
-        except psycopg.Error as error:
-            raise translate_pg(error, self.address) from None
-        assert row is not None
-        self._clock.learn(row[0], asked, self._clock.boottime_ms())
+        locks = [("BEGIN", ()), *locking(scope)]
+        claims = () if scope.due is None else claiming(scope.due)
+        reads = () if scope.due else reading_held(held)
+        answers = self._asking(connection)(*locks, (f"SELECT {_TIME}", ()), *claims, *FIRST_QUERIES, *reads)
+        locked, answers = answers[1 : len(locks)], answers[len(locks) :]
+        self._clock.learn(answers[0][0][0], asked, self._clock.boottime_ms())
+        claimed_rows, answers = answers[1 : 1 + len(claims)], answers[1 + len(claims) :]
+        if not locks_all(scope, locked) or (scope.due and not claimed(scope.due, held, claimed_rows)):
+            self._end(connection)
+            return None
+        known.learn_first(*answers[: len(FIRST_QUERIES)])
+        answers = answers[len(FIRST_QUERIES) :]
+        if scope.due:
+            answers = self._asking(connection)(*reading_held(held))
+        if not scope.is_whole:
+            learn_held(known, held, answers)
         return connection
 
     def _end(self, connection: Connection) -> None:
+        self.round_trips += 1
         try:
             connection.execute("ROLLBACK")
         except psycopg.Error:
@@ -270,16 +300,17 @@ class PostgresStore:
 
     def _send(self, connection: Connection, writes: OrderedRows, token: UUID) -> None:
         """All writes and the commit in one pipeline. Leaving the block waits for the answers, of any size."""
-        statements = list(flush(writes))
+        statements, is_word = list(flush(writes)), _is_word(writes)
         is_committing = False
+        self.round_trips += 1
         try:
             with connection.pipeline():
-                connection.execute(_MARK, (self._writer_name, token))
+                connection.execute(_MARK, {"writer": self._writer_name, "token": token, "n": int(not is_word)})
                 for query, parameters in statements:
                     connection.execute(query, parameters)
                 is_committing = True
                 connection.execute("COMMIT")
-                if self._may_hint():
+                if not is_word and self._may_hint():
                     connection.execute(_HINT)
         except psycopg.Error as error:
             self._drop_writer()
@@ -322,8 +353,9 @@ class PostgresStore:
             self._writer = None
 
 
-def _run_one(update: Update, ask: Ask, writes: OrderedRows, known: KnownRows) -> None:
-    tx = PostgresTransaction(ask, writes, known)
+def _run_one(update: Update, ask: Ask, writes: OrderedRows, known: KnownRows, held: HeldScope) -> bool:
+    """False where the update needs more than is held: it has left nothing, and is run again with more."""
+    tx = PostgresTransaction(ask, writes, known, held)
     try:
         update.result = update.fn(tx)
         update.error = None
@@ -331,9 +363,20 @@ def _run_one(update: Update, ask: Ask, writes: OrderedRows, known: KnownRows) ->
         raise
     except BaseException as error:
         update.error = error
-        tx.roll_back()
     finally:
         tx.end()
+    if held.is_left:
+        update.scope = held.wider(update.scope)
+        update.error = None
+    elif update.error is None:
+        return True
+    tx.roll_back()
+    return update.error is not None
+
+
+def _is_word(writes: OrderedRows) -> bool:
+    """Whether a node has only said that it lives, which is nothing to wake the others for."""
+    return len(writes.rows) == 1 and all(key[:1] == keys.NODE for key in writes.rows)
 
 
 # -- the tables ---------------------------------------------------------------------------------------------------

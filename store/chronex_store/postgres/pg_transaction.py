@@ -15,14 +15,15 @@ from chronex.model.records import Sequence
 from chronex.storage import keys
 from chronex.storage.codec import encode, payload_of, with_header
 from chronex.storage.ports import SCAN_LIMIT, Row
-from chronex_store.postgres.pg_known_rows import KnownRows, OrderedRows, of_jobs
+from chronex_store.postgres.pg_known_rows import KnownRows, OrderedRows, Query, of_jobs
+from chronex_store.postgres.pg_scopes import HeldScope, counting
 from chronex_store.postgres.pg_tables import EVENTS, TABLES, RowTable, table_of
 from chronex_store.transaction import check_key, check_row, end_of_prefix
 
+_RUNNING = keys.ACTIVE + keys.OCCURRENCE
 # No journal is ever so long: numbers above it are given anew by the commit.
 PROVISIONAL = 1 << 62
 _HEAD_IN_UPDATE = encode(keys.JOURNAL_HEAD, Sequence(PROVISIONAL))
-Query = tuple[str, tuple[Any, ...]]
 # The first byte of a stored event: its bytes follow whole, or without the header, which depends on its number.
 _WHOLE, _BARE = b"\0", b"\1"
 
@@ -72,8 +73,19 @@ class PostgresReading:
             self._known.learn_jobs(names, ask(*of_jobs(names)))
 
     def count_running(self, owner: str) -> int:
-        ((row,),) = self._live()(("SELECT count(*) FROM occurrence WHERE state = 'running' AND owner = %s", (owner,)))
-        return int(row[0])
+        ask, known = self._live(), self._known.running
+        if owner not in known:
+            ((row,),) = ask(counting(owner))
+            known[owner] = int(row[0])
+        return known[owner]
+
+    def count_rows(self, prefix: bytes, limit: int) -> int:
+        ask, known = self._live(), self._known.counts
+        if prefix not in known:
+            rows = f"SELECT FROM {table_of(prefix).name} WHERE key >= %b AND key < %b LIMIT %s"
+            ((row,),) = ask((f"SELECT count(*) FROM ({rows}) AS some", (prefix, end_of_prefix(prefix), limit)))
+            known[prefix] = int(row[0])
+        return known[prefix]
 
     def _live(self) -> Ask:
         if self._ask is None:
@@ -133,14 +145,38 @@ _UNWRITTEN: Any = object()
 class PostgresTransaction(PostgresReading):
     """The write half. Several updates of one commit share `writes`; each can be taken back alone."""
 
-    def __init__(self, ask: Ask, writes: OrderedRows, known: KnownRows | None = None) -> None:
+    def __init__(
+        self, ask: Ask, writes: OrderedRows, known: KnownRows | None = None, held: HeldScope | None = None
+    ) -> None:
         super().__init__(ask, known)
         self._writes = writes
+        self._held = held or HeldScope()
         self._undo: list[tuple[bytes, Any]] = []
 
     @property
     def has_written(self) -> bool:
         return bool(self._undo)
+
+    def expect(self, jobs: Collection[str]) -> None:
+        self._held.check_jobs(jobs)
+        super().expect(jobs)
+
+    def count_rows(self, prefix: bytes, limit: int) -> int:
+        own = self._writes.within(prefix, end_of_prefix(prefix))
+        added = sum(1 if self._writes.rows[key] is not None else -1 for key in own)
+        return max(super().count_rows(prefix, limit) + added, 0)
+
+    def count_running(self, owner: str) -> int:
+        """What updates of the same commit have begun counts too; what they ended counts from the next one on."""
+        begun = self._writes.within(_RUNNING, end_of_prefix(_RUNNING))
+        added = sum(self._writes.rows[key] is not None and not self._known.is_there(key) for key in begun)
+        return super().count_running(owner) + added
+
+    def has_claimed_most(self) -> bool:
+        return self._held.has_claimed_most
+
+    def next_due_elsewhere(self) -> int | None:
+        return self._held.next_elsewhere_ms
 
     def create(self, key: bytes, value: bytes) -> bool:
         check_row(key, value)
@@ -170,10 +206,12 @@ class PostgresTransaction(PostgresReading):
 
     def _write(self, key: bytes, value: bytes | None) -> None:
         self._live()
+        self._held.check_write(key, is_appended=is_appended(key))
         self._undo.append((key, self._writes.rows.get(key, _UNWRITTEN)))
         self._writes.put(key, value)
 
     def _read(self, key: bytes) -> bytes | None:
+        self._held.check_read(key)
         known = self._writes.rows.get(key, _UNWRITTEN)
         if known is not _UNWRITTEN:
             self._live()
@@ -184,6 +222,7 @@ class PostgresTransaction(PostgresReading):
         return _HEAD_IN_UPDATE
 
     def _read_range(self, prefix: bytes, low: bytes, high: bytes | None, limit: int, reverse: bool) -> list[Row]:
+        self._held.check_scan(prefix)
         own = self._writes.within(low, high)
         if not own:
             return super()._read_range(prefix, low, high, limit, reverse)
@@ -195,6 +234,11 @@ class PostgresTransaction(PostgresReading):
             else:
                 found[key] = value
         return sorted(found.items(), reverse=reverse)[:limit]
+
+
+def is_appended(key: bytes) -> bool:
+    """Whether it is an event that gets its number from the commit."""
+    return key[:1] == keys.EVENT and len(key) == 9 and PROVISIONAL < keys.sequence_of(key) < 2 * PROVISIONAL
 
 
 def tables_written(writes: OrderedRows) -> dict[RowTable, list[tuple[bytes, bytes | None]]]:

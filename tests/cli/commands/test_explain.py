@@ -187,3 +187,46 @@ def test_calendars_say_what_they_leave_out_and_where_they_move_it(chronex: Chron
     assert [(one["nominal"], one["moved_to"]) for one in found["excluded"]] == [
         ("2027-01-01T09:00:00+01:00", "2027-01-04T09:00:00+01:00")
     ]
+
+
+# -- for other programs -----------------------------------------------------------------------------------------------
+
+
+def test_the_equivalent_for_another_program_is_printed_with_its_proof(chronex: Chronex) -> None:
+    done = chronex(
+        "explain", "TZ=Europe/Berlin 0 9 * * MON-FRI {jitter:30s}", "--as", "systemd", "--from", "2027-01-01"
+    )
+    assert done.code == 0
+    assert done.out.splitlines() == [
+        "OnCalendar=Mon..Fri *-*-* 09:00:00 Europe/Berlin",
+        "# All 1305 instants of the next five years are the same for systemd and Chronex.",
+        "# Not in this text: jitter.",
+    ]
+
+
+def test_where_there_is_no_equivalent_the_reason_and_the_first_difference_are_printed(chronex: Chronex) -> None:
+    done = chronex("explain", "TZ=Europe/Berlin 30 2 * * *", "--as", "kubernetes", "--from", "2027-01-01")
+    assert done.code == 1
+    assert done.out.splitlines() == [
+        "no equivalent for Kubernetes: what comes nearest fires at other times",
+        '  schedule: "30 2 * * *"',
+        "  timeZone: Europe/Berlin",
+        "  first difference: Sun 2027-03-28 03:00:00 CEST, when only Chronex fires",
+    ]
+
+
+def test_the_equivalent_as_json_has_the_documented_keys(chronex: Chronex) -> None:
+    done = chronex("explain", "0 9 15,L * *", "--tz", "UTC", "--as", "quartz", "--format", "json")
+    data = json.loads(done.out)
+    assert done.code == 1
+    assert (data["as"], data["equivalent"], data["reason"]) == ("quartz", None, "list of days by their place")
+    assert set(data) == {
+        "expression", "canonical", "as", "program", "timezone", "equivalent", "reason", "difference", "compared",
+        "compared_all", "left_out",
+    }  # fmt: skip
+
+
+def test_a_program_that_is_not_known_is_bad_usage(chronex: Chronex) -> None:
+    done = chronex("explain", "0 9 * * *", "--as", "sytemd")
+    assert done.code == 2
+    assert "did you mean systemd?" in done.err

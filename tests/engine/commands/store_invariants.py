@@ -20,6 +20,7 @@ from chronex.storage.codec import decode
 from chronex.storage.keys import index_keys
 from chronex.storage.ports import ReadTransaction, Store, UpdateFn
 from chronex.storage.records import Reading, pages
+from chronex.storage.scopes import WHOLE, Scope
 
 _FIRST: dict[type, State] = {
     OccurrenceState: OccurrenceState.PENDING,
@@ -62,14 +63,14 @@ class CheckedStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def update(self, fn: UpdateFn[Any], *, use_reserve: bool = False) -> Any:
+    def update(self, fn: UpdateFn[Any], *, use_reserve: bool = False, scope: Scope = WHOLE) -> Any:
         def checked(tx: Any) -> Any:
             before = states(tx)
             result = fn(tx)
             assert_allowed(before, states(tx))
             return result
 
-        return self._inner.update(checked, use_reserve=use_reserve)
+        return self._inner.update(checked, use_reserve=use_reserve, scope=scope)
 
 
 def assert_allowed(before: States, after: States) -> None:

@@ -9,6 +9,7 @@ from chronex.model.states import TRANSITIONS, State
 from chronex.storage import keys
 from chronex.storage.codec import decode
 from chronex.storage.ports import T, UpdateFn
+from chronex.storage.scopes import WHOLE, Scope
 from chronex_store import MemoryStore
 
 _OBSERVED_TAGS = (keys.OCCURRENCE, keys.RUN, keys.ATTEMPT)
@@ -42,7 +43,7 @@ class ObservedStore(MemoryStore):
         self.findings: list[str] = []
         self._states: dict[bytes, State] = {}
 
-    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False) -> T:
+    def update(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         written: dict[bytes, bytes | None] = {}
         result = super().update(lambda tx: fn(_ObservedTransaction(tx, written)))
         for key, raw in written.items():
