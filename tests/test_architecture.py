@@ -84,6 +84,7 @@ SHARED_MODULES = {
     "backup": _COMMAND,
     "doctor": _COMMAND,
     "nodes": _COMMAND,
+    "notify": _COMMAND,
     "state": _COMMAND,
     "status": _COMMAND,
     "trigger": _COMMAND,

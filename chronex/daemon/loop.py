@@ -43,7 +43,7 @@ from chronex.model.occurrence import Attempt
 from chronex.model.placement import fits_node
 from chronex.model.policies import StopMode
 from chronex.model.records import Node
-from chronex.model.troubles import TroubleCode
+from chronex.model.trouble_codes import TroubleCode
 from chronex.run import RunContext, is_alive
 from chronex.run.functions import Calls
 from chronex.run.secret_values import has_secret

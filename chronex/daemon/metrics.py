@@ -33,7 +33,7 @@ from chronex.model.job import is_name
 from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.policies import RecoveryStrategy
 from chronex.model.records import Node
-from chronex.model.troubles import TroubleCode
+from chronex.model.trouble_codes import TroubleCode
 from chronex.storage import journal, keys
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, pages

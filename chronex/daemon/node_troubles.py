@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chronex.clock import Clock
-from chronex.model.troubles import NodeTrouble, TroubleCode
+from chronex.model.trouble_codes import NodeTrouble, TroubleCode
 
 MOST_TROUBLES = 20
 LONGEST_DETAIL = 300

@@ -16,7 +16,7 @@ from chronex.engine.update import Change, Policy, apply_jobs
 from chronex.engine.update.sources import JobSource
 from chronex.errors import ChronexError
 from chronex.jobfile import JobFile, JobFileError, SchedulerSettings
-from chronex.model.troubles import TroubleCode
+from chronex.model.trouble_codes import TroubleCode
 
 CHECK_EVERY_S = 2.0
 # What is set up once, when the daemon starts.

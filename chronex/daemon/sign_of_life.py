@@ -7,7 +7,7 @@ from chronex.channels.web_request import Answer, ask
 from chronex.daemon.loop import Daemon
 from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.jobfile.notify_table import HeartbeatSettings
-from chronex.model.troubles import TroubleCode
+from chronex.model.trouble_codes import TroubleCode
 from chronex.run.request import NotStarted
 
 _WITHIN_S = 10.0

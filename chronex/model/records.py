@@ -8,7 +8,7 @@ from chronex.model.event import Event
 from chronex.model.job import Job, JobProgress, JobVersion
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
 from chronex.model.reasons import NO_REASON, Reason
-from chronex.model.troubles import NodeTrouble
+from chronex.model.trouble_codes import NodeTrouble
 
 
 class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):

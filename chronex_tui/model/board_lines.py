@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chronex.jobfile.keymap import SCREENS
+from chronex.model.trouble_codes import TroubleCode
 from chronex.text.durations import elapsed, largest_unit
 from chronex.text.terminal import cell_safe
 from chronex.views.jobs import Situation, Summary
@@ -12,6 +13,7 @@ from chronex_tui.model.display import STYLES, DisplaySettings, abbreviation, cou
 from chronex_tui.model.layout import Line, Span, crop, fit_line, line_width, spread
 from chronex_tui.model.snapshot import Snapshot
 
+_LONGEST_TROUBLE = 48
 _COUNTED = (Situation.RUNNING, Situation.RETRYING, Situation.FAILED, Situation.QUEUED, Situation.PAUSED)
 
 
@@ -83,7 +85,13 @@ def counts_line(
 
 
 def worst_trouble(snapshot: Snapshot) -> str:
-    """The job that has failed most often in a row; empty where none has failed."""
+    """What is wrong with the store, else the job that has failed most often in a row; empty where all is well.
+
+    That no scheduler runs has a line of its own.
+    """
+    of_store = [one for one in snapshot.troubles if one.code is not TroubleCode.NO_SCHEDULER]
+    if of_store:
+        return cell_safe(of_store[0].words)[:_LONGEST_TROUBLE]
     failing = [row for row in snapshot.rows if row.situation is Situation.FAILED]
     if not failing:
         return ""

@@ -21,6 +21,7 @@ from chronex.timing.clock_changes import ClockEffect, effect_of
 from chronex.timing.job_schedule import schedule_of, timing_of
 from chronex.timing.zones import ClockChange
 from chronex.views.jobs import IsAlive, NextRun, Outcome, Row, Summary, outcome_of, rows_of, summary_of, upcoming_runs
+from chronex.views.troubles import Trouble, store_troubles, worst_first
 
 
 class RunKey(NamedTuple):
@@ -100,6 +101,7 @@ class Snapshot:
     is_there: bool = True
     is_refused: bool = False
     journal: int = 0
+    troubles: tuple[Trouble, ...] = ()  # of the store and its schedulers, the worst first
 
     @property
     def is_known(self) -> bool:
@@ -174,7 +176,10 @@ class BoardReader:
         self.seen, self.active = head, active
         rows = tuple(self.rows.values())
         summary = summary_of(reading, rows, self.is_alive, now_ms)
-        return Snapshot(now_ms, rows, summary, tuple(live), store_path=self.store_path, journal=head)
+        found = worst_first(store_troubles(reading, now_ms, self.is_alive, has_jobs=bool(rows)))
+        return Snapshot(
+            now_ms, rows, summary, tuple(live), store_path=self.store_path, journal=head, troubles=tuple(found)
+        )
 
     def invalidate(self) -> None:
         """Read all jobs again the next time."""
