@@ -11,11 +11,13 @@ PURE   := $(wildcard $(addprefix tests/,text model expr timing decision jobfile 
 # Their long comparisons with other libraries and with generated input are left to make test.
 LONG   := $(wildcard $(addprefix tests/,timing/test_differential.py timing/test_oracle.py */test_fuzz.py))
 
+LOWEST := tests/expr tests/jobfile tests/lint tests/cli/commands tests/lsp/test_server.py tests/tui/test_frames.py tests/storage tests/views
+
 # The tests start a thousand programs and rewrite every assertion: what is compiled once stays compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run unit test coverage check format bench figures torture screenshots binary clean
+.PHONY: help setup run unit test coverage check format bench figures torture screenshots binary deb lowest docs clean
 
 help:  ## list what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -79,6 +81,29 @@ binary: setup  ## build dist/chronex (one file) and dist/chronex-dir (starts fas
 	@CHRONEX_BINARY=dist/chronex $(BIN)/python -m pytest -n 2 -m binary tests/binary tests/cli tests/lsp
 	@CHRONEX_BINARY=dist/chronex-dir/chronex $(BIN)/python -m pytest -n 2 -m binary tests/binary tests/cli tests/lsp
 	@$(BIN)/python packaging/figures.py
+	@if [ "$$(uname)" = Linux ]; then $(BIN)/python packaging/c_library.py dist/chronex-dir; fi
+
+deb: binary  ## build/deb/chronex_*.deb of the directory form
+	@mkdir -p build/deb
+	@$(BIN)/python packaging/debian/build.py dist/chronex-dir build/deb
+
+# A part of the tests that reaches into every dependency; the whole would take as long as make test.
+lowest:  ## try the lowest version of every dependency, in an environment of its own
+	@$(PYTHON) -m venv --clear build/lowest
+	@$(PYTHON) packaging/lowest_versions.py > build/lowest/constraints.txt
+	@build/lowest/bin/pip install --quiet --disable-pip-version-check -c build/lowest/constraints.txt -r packaging/requirements-tests.in ".[lsp,postgres,calendars]"
+	@build/lowest/bin/python -m pytest -n 2 -W ignore::DeprecationWarning $(LOWEST)
+
+DOCS := build/docs-tools
+docs: setup $(DOCS)/.ready  ## build the documentation site into build/site
+	@$(BIN)/python packaging/docs_site.py
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
+
+$(DOCS)/.ready: packaging/requirements-docs.txt
+	@$(PYTHON) -m venv --clear $(DOCS)
+	@$(DOCS)/bin/pip install --quiet --disable-pip-version-check -r packaging/requirements-docs.txt
+	@touch $@
 
 screenshots: setup  ## take the pictures of the README anew
 	@PYTHONPATH=. $(BIN)/python packaging/screenshots.py

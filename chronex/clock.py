@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
+from chronex.torture_settings import CLOCK_AHEAD_MS
+
 _NS_PER_MS = 1_000_000
 # Where the system has no clock that counts suspended time, the monotonic one stands in.
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -30,7 +32,7 @@ class SystemClock:
     """The clocks of this machine."""
 
     def wall_ms(self) -> int:
-        return time.time_ns() // _NS_PER_MS
+        return time.time_ns() // _NS_PER_MS + CLOCK_AHEAD_MS
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // _NS_PER_MS

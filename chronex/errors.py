@@ -25,6 +25,8 @@
     │   ├── UnknownIdError              no occurrence, run or attempt of that id
     │   ├── AmbiguousIdError            several ids begin like that
     │   ├── NotPossibleError            the thing is there, and its state does not allow it
+    │   ├── PruneError                  the update would remove most jobs of its source
+    │   ├── JobChainError               a job would follow one that is not there, or itself by way of others
     │   └── StaleUpdateError            somebody changed the jobs since the caller looked; says who and what
     ├── LogDirectoryError      the logs of attempts cannot lie there, or this is none of them
     └── StoreError             the store could not do what was asked
@@ -254,6 +256,26 @@ class StaleUpdateError(CommandError):
         )
 
 
+class PruneError(CommandError):
+    """The update would remove most of the jobs of its source; say --prune if that is meant."""
+
+    def __init__(self, source: str, removed: int, had: int) -> None:
+        self.source, self.removed, self.had = source, removed, had
+        jobs = "its only job" if had == 1 else f"all {had} jobs" if removed == had else f"{removed} of the {had} jobs"
+        whose = f" of {source}" if source else ""
+        super().__init__(f"nothing was changed: this would remove {jobs}{whose}; say --prune if that is meant")
+
+
+class JobChainError(CommandError):
+    """A job would follow one that is not there, or itself by way of others; nothing was changed."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
 class JobSourceError(CommandError):
     """Another file or program has a job of this name; rename yours, or remove the other one."""
 
@@ -346,6 +368,10 @@ class FencedError(StoreError):
 
 class StoreOutcomeUnknownError(StoreError):
     """A commit failed half way, so its outcome is unknown; re-read the store before trying again."""
+
+
+class StoreWentBackError(StoreOutcomeUnknownError):
+    """The database lost commits that it had acknowledged, as a failover to a standby that lags does; look again."""
 
 
 class StoreDamagedError(StoreError):

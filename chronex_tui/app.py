@@ -37,6 +37,7 @@ from chronex_tui.model.available_actions import (
 )
 from chronex_tui.model.display import Glyphs
 from chronex_tui.model.lanes import Window
+from chronex_tui.model.nodes_table import NodeKey
 from chronex_tui.model.runs_table import run_name
 from chronex_tui.model.snapshot import RunKey, Snapshot
 from chronex_tui.screens.board import Board
@@ -68,6 +69,8 @@ class StartOptions:
     theme: str = "dark"
     keys: Mapping[str, str] = field(default_factory=dict)  # of [tui.keys], by action id
     store_option: str = ""  # what names the store in a shell command, where it is not the default one
+    is_locked: bool = False  # read-only, and no key leaves that
+    in_browser: bool = False  # drawn for a page: no editor, and the session ends with the server
 
 
 class RunningEngine(Protocol):
@@ -128,6 +131,7 @@ class ChronexApp(App[int]):
         self.key_order = KeyOrder(self, super().on_event, OPENING)
         self._store_commands: StoreCommands | None = None
         self.failure: Exception | None = None  # what ended the dashboard, if not the user
+        self._started_by = os.getppid()
         self.arrivals = 0
         self.last_command = ""  # the shell command of the last key, as things were when it was pressed
         self.is_zoomed = False
@@ -182,7 +186,8 @@ class ChronexApp(App[int]):
                 loop.add_signal_handler(number, self.exit, 0)
 
     def _tick(self) -> None:
-        if self.engine is not None and not self.engine.is_alive:
+        is_left = self.options.in_browser and os.getppid() != self._started_by
+        if is_left or (self.engine is not None and not self.engine.is_alive):
             self.exit(1)
             return
         if self.state.frozen_ms is not None:
@@ -191,6 +196,7 @@ class ChronexApp(App[int]):
         self.state.now_ms = self.clock.wall_ms()
         if self.state.follows_now:
             self.state.window = Window(self.state.now_ms, self.state.window.half_ms)
+        self.requests.tick()
         self.board.tick()
 
     # -- what arrives -------------------------------------------------------------------------------------------
@@ -211,6 +217,8 @@ class ChronexApp(App[int]):
             self.state.run = identity
             self.state.job = identity.job
             self.state.run_index = message.table.index
+        elif isinstance(identity, NodeKey):
+            self.state.node = identity
         elif isinstance(identity, str):
             self.state.job = identity
         self.last_command = ""
@@ -228,6 +236,7 @@ class ChronexApp(App[int]):
         row = state.row(state.job)
         on_runs = state.screen == "runs"
         is_shown = state.is_selection_shown()
+        node = state.node_row() if state.screen == "nodes" else None
         live = next(
             (one for one in state.snapshot.live if (one.key == state.run if on_runs else one.key.job == state.job)),
             None,
@@ -237,6 +246,8 @@ class ChronexApp(App[int]):
             job=(state.run.job if on_runs and state.run else state.job or "") if is_shown else "",
             run=run_name(state.run) if on_runs and state.run and is_shown else "",
             live_run=run_name(live.key) if live and is_shown else "",
+            node=node.node.id if node else "",
+            is_draining=node is not None and node.node.draining,
             zone=row.job.timezone if row else "UTC",
             schedule=row.job.schedule if row and row.job.dialect != "custom" else "",
             dialect=row.job.dialect if row else "chronex",
@@ -245,7 +256,9 @@ class ChronexApp(App[int]):
             is_live=live is not None and is_shown,
             is_paused=bool(row and row.is_paused),
             filter=state.filter.text,
-            has_store=self.live.store is not None,
+            has_store=self.live.store is not None and not self.options.is_locked,
+            is_locked=self.options.is_locked,
+            in_browser=self.options.in_browser,
             actions=self.actions,
         )
 
@@ -293,6 +306,10 @@ class ChronexApp(App[int]):
             return self.last_command
         if context.job and self.state.screen == "jobs":
             return on_store(f"chronex show {context.job}", context.store)
+        if context.screen == "nodes":
+            return on_store("chronex nodes --all", context.store)
+        if context.screen == "graph" and context.job:
+            return on_store(f"chronex show {context.job} --graph", context.store)
         if context.screen in ("clock", "density"):
             return on_store(f"chronex tui --screen {context.screen}", context.store)
         return on_store(f"chronex history {context.job}", context.store) if context.job else ""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from chronex.engine.commands import Actor, TriggerAnswer, cancel, pause, replay, replay_dead_letter, resume, trigger
+from chronex.engine.commands.nodes import drain_node
 from chronex.errors import ChronexError, NotPossibleError
 from chronex.jobfile.keymap import BY_ID
 from chronex.model.occurrence import Occurrence
@@ -75,6 +76,7 @@ class StoreCommands:
             "undo": self.undo,
             "replay": self.replay,
             "cancel": self.cancel,
+            "drain": self.drain,
         }
 
     # -- confirming and running -------------------------------------------------------------------------------
@@ -215,6 +217,25 @@ class StoreCommands:
             )
         )
 
+    def drain(self) -> None:
+        """The node under the cursor begins nothing more, or begins again."""
+        row = self.state.node_row()
+        if row is None:
+            return
+        name, draining = row.node.id, not row.node.draining
+        question = f"Let {name} begin {'nothing more' if draining else 'work again'}?"
+        self.start(
+            StoreCommand(
+                "drain",
+                (),
+                "",
+                lambda records, actor: drain_named(records, name, actor, draining=draining),
+                "Drain" if draining else "Undrain",
+                ((question, "bold"), ("What runs there goes on.", "")),
+                self._shell_command("drain", [name]),
+            )
+        )
+
     def _cancelable(self) -> list[RunItem]:
         """On the Runs screen the run under the cursor, elsewhere all live runs of the selected jobs."""
         live = self.state.snapshot.live
@@ -344,6 +365,11 @@ def replay_items(records: Records, items: Sequence[RunItem], actor: Actor) -> Co
         else:
             replay(records, _occurrence(records, item.key), actor, "")
     return CommandResult(f"asked to run {_list(sorted({item.key.job for item in items}))} again")
+
+
+def drain_named(records: Records, name: str, actor: Actor, *, draining: bool) -> CommandResult:
+    node = drain_node(records, name, actor, draining=draining)
+    return CommandResult(f"{node.id} begins {'nothing more' if draining else 'work again'}")
 
 
 def _occurrence(records: Records, key: RunKey) -> Occurrence:

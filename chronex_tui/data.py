@@ -19,13 +19,16 @@ from chronex.errors import ChronexError, StoreError
 from chronex.model.occurrence import ProcessIdentity
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
+from chronex.views.nodes import NodeRow
 from chronex_tui.model.attempt_output import AttemptOutput
 from chronex_tui.model.clock_days import ClockDay
 from chronex_tui.model.density import BusiestMinute, Heatmap
-from chronex_tui.model.lanes import Lane
+from chronex_tui.model.lanes import LanesFound
+from chronex_tui.model.nodes_table import node_rows
 from chronex_tui.model.snapshot import BoardReader, Firing, HistoryReader, JobDetail, RunKey, Snapshot
 
 if TYPE_CHECKING:
+    from chronex.views.job_graph import JobGraph
     from chronex.views.why.answer import WhyAnswer
     from chronex_store.opening import StorePlace
 
@@ -144,6 +147,18 @@ class RunRead(NamedTuple):
     firing: Firing | None
 
 
+class NodesRead(NamedTuple):
+    """All schedulers of the store, with what they run."""
+
+    nodes: tuple[NodeRow, ...]
+
+
+class GraphRead(NamedTuple):
+    """The tasks of a job with the states of a run; None where the job is gone."""
+
+    graph: JobGraph | None
+
+
 class LogRead(NamedTuple):
     """The newest lines of an attempt's output."""
 
@@ -165,7 +180,7 @@ class OutputRead(NamedTuple):
 
 
 class LanesComputed(NamedTuple):
-    lanes: tuple[Lane, ...]
+    found: LanesFound
 
 
 class ClockChangesComputed(NamedTuple):
@@ -248,6 +263,10 @@ class Live:
                 self._send(result(found))
 
         self.reader.submit(kind, work)
+
+    def request_nodes(self) -> None:
+        now = self.clock.wall_ms()
+        self.request("nodes", lambda reading: (node_rows(reading, now, _is_alive),), lambda found: NodesRead(*found))
 
     def request_history(self, *, whole: bool) -> None:
         """From now on follow the ends of all occurrences too; `whole` reads older pages until there are no more."""

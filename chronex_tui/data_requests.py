@@ -8,10 +8,12 @@ from chronex_tui.data import (
     BusiestMinuteFound,
     ClockChangesComputed,
     CommandDone,
+    GraphRead,
     HeatmapCounted,
     JobRead,
     LanesComputed,
     LogRead,
+    NodesRead,
     OutputRead,
     RunRead,
     WhyRead,
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp
 
 _DEBOUNCE_S = 0.06
+# A node that falls silent writes nothing, so the open list of nodes is read again now and then.
+_NODES_EVERY_MS = 3000
 # What came of a command is shown this long, with the key that takes it back.
 UNDO_S = 10.0
 # The heat map and the clock changes depend on the definitions of jobs, the lanes on their runs as well.
@@ -55,6 +59,7 @@ class DataRequests:
         self._selection_is_due = False
         self._opens_log = app.options.log
         self._first_job = app.options.job
+        self._nodes_read_ms = 0
 
     # -- requests to the reader ---------------------------------------------------------------------------
 
@@ -71,18 +76,33 @@ class DataRequests:
             run = state.run
             self.live.request("run", lambda reading: (firing_of(reading, run),), lambda found: RunRead(run, found[0]))
         elif state.job is not None:
+            self._read_graph(state.job)
             name, now = state.job, state.now_ms
             self.live.request(
                 "job", lambda reading: (detail_of(reading, name, now),), lambda found: JobRead(name, found[0])
             )
+
+    def _read_graph(self, name: str) -> None:
+        if self.state.screen == "graph":
+            from chronex_tui.model.graph_lines import read_graph
+
+            self.live.request("graph", lambda reading: (read_graph(reading, name),), lambda found: GraphRead(*found))
 
     def request_screen(self) -> None:
         """What the open screen needs beyond the snapshot."""
         screen = self.state.screen
         whole = screen in ("runs", "timeline") or (screen == "density" and self._heatmap_needs_history)
         self.live.request_history(whole=whole)
+        if screen == "nodes":
+            self.live.request_nodes()
         self.request_selection()
         self._compute_panels()
+
+    def tick(self) -> None:
+        """A second has passed: read again what changes without a trace in the store."""
+        if self.state.screen == "nodes" and self.state.now_ms - self._nodes_read_ms >= _NODES_EVERY_MS:
+            self._nodes_read_ms = self.state.now_ms
+            self.live.request_nodes()
 
     def _read_log(self, firing: Firing | None) -> None:
         """The newest lines of the selection's output; the log screen reads more."""
@@ -201,6 +221,8 @@ class DataRequests:
             self._first_job = ""
         self.app.board.update_all()
         self.request_selection()
+        if state.screen == "nodes":
+            self.live.request_nodes()
         definitions = tuple((row.job.id, row.job.version) for row in snapshot.rows)
         if definitions != self._definitions or self._is_heatmap_of_yesterday():
             self._definitions = definitions
@@ -241,8 +263,12 @@ class DataRequests:
     def _receive_computed(self, value: object) -> None:
         state = self.state
         match value:
-            case LanesComputed(lanes):
-                state.lanes = lanes
+            case LanesComputed(found):
+                state.lanes, state.lanes_left_out = found
+            case NodesRead(nodes):
+                state.nodes = nodes
+            case GraphRead(graph):
+                state.graph = graph
             case ClockChangesComputed(days, unchanging):
                 state.clock_days, state.unchanging_zones = days, unchanging
                 state.clock_index = min(state.clock_index, max(len(days) - 1, 0))

@@ -61,7 +61,7 @@ def run_dashboard(
     engine: RunningEngine | None = None,
 ) -> int:
     """Runs until the user quits, or the engine of the same process has ended."""
-    if not is_terminal(os.environ):
+    if not options.in_browser and not is_terminal(os.environ):
         raise NoTerminalError
     from chronex_tui.app import ChronexApp
 

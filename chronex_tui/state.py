@@ -7,19 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from chronex.model.job import Job
 from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
 from chronex.views import filters
 from chronex.views.jobs import Row
+from chronex.views.nodes import NodeRow
 from chronex_tui.model.clock_days import ClockDay
 from chronex_tui.model.density import Heatmap
 from chronex_tui.model.display import TIMES, DisplaySettings, Glyphs, word
-from chronex_tui.model.jobs_table import COLUMNS, JobsTable, order
+from chronex_tui.model.jobs_table import COLUMNS, JobsTable, has_seconds, order
 from chronex_tui.model.lanes import Lane, Window
+from chronex_tui.model.nodes_table import NodeKey, NodesTable, node_key
 from chronex_tui.model.runs_table import RunsTable, merged, state_of
 from chronex_tui.model.snapshot import EMPTY, NO_HISTORY, Firing, History, JobDetail, RunItem, RunKey, Snapshot
+
+if TYPE_CHECKING:
+    from chronex.views.job_graph import JobGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +131,12 @@ class State:
     log: tuple[str, ...] = ()  # the newest lines of the selection's output
     log_of: str = ""
     lanes: tuple[Lane, ...] = ()
+    lanes_left_out: int = 0  # jobs whose runs are further away than those that are drawn
     clock_days: tuple[ClockDay, ...] = ()
     unchanging_zones: tuple[str, ...] = ()  # zones in use that never change their clock
     heatmap: Heatmap | None = None
+    nodes: tuple[NodeRow, ...] | None = None  # None until they have been read
+    graph: JobGraph | None = None  # of the selected job
     pending: dict[str, str] = field(default_factory=dict)  # what was requested of a job and is not yet in a snapshot
 
     # What is selected.
@@ -136,6 +145,7 @@ class State:
     run: RunKey | None = None
     run_index: int = 0  # where the selected run was last in the list
     marked: frozenset[str] = frozenset()
+    node: NodeKey | None = None
     clock_index: int = 0
     cursor: tuple[int, int] = (0, 0)  # day and hour in the heat map
 
@@ -205,6 +215,7 @@ class State:
             _SORTED_COLUMNS[self.sort],
             dict(self.pending),
             tuple(column for column in COLUMNS if column.name not in self.hidden),
+            has_seconds(self.rows, self.now_ms),
         )
 
     def row(self, name: str | None) -> Row | None:
@@ -278,6 +289,15 @@ class State:
 
     def runs_table(self) -> RunsTable:
         return RunsTable(self.runs, self.display, self.job_of)
+
+    # -- nodes ------------------------------------------------------------------------------------------------
+
+    def node_row(self) -> NodeRow | None:
+        """The selected node, where it is still listed."""
+        return next((row for row in self.nodes or () if node_key(row) == self.node), None)
+
+    def nodes_table(self) -> NodesTable:
+        return NodesTable(self.nodes or (), self.display)
 
     # -- how it is shown --------------------------------------------------------------------------------------
 

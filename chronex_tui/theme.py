@@ -208,13 +208,10 @@ Table.framed { padding: 0; }
 Container { background: $background; }
 #top { height: 2; }
 #notice { height: 1; display: none; }
-#notice.-shown { display: block; }
 #command, #keys { height: 1; }
 #body { height: 1fr; }
 .view { height: 1fr; width: 1fr; display: none; }
-.view.-shown { display: block; }
 #filter { display: none; height: 1; border: none; padding: 0 1; background: $panel; }
-#filter.-shown { display: block; }
 
 #jobs-upper { height: 1fr; layout: vertical; }
 #jobs-left { height: 1fr; width: 1fr; }
@@ -227,7 +224,7 @@ Container { background: $background; }
 .-tiny #top { height: 1; }
 .-tiny .framed { border: none; }
 .-tiny .framed:focus { border: none; }
-.-bare #jobs-side, .-bare #side-timeline, .-bare #side-log { display: none; }
+.-bare #jobs-side { display: none; }
 
 .-medium #jobs-upper, .-large #jobs-upper { layout: horizontal; }
 .-medium #jobs-left { width: 56%; }
@@ -240,9 +237,11 @@ Container { background: $background; }
 .-large #side-clock { display: block; height: 9; }
 .-large #side-timeline { display: block; height: 10; }
 .-large #side-log { display: block; height: 9; }
-.-medium.-bare #jobs-left, .-large.-bare #jobs-left { width: 100%; }
+.-medium .-bare #jobs-left, .-large .-bare #jobs-left { width: 100%; }
+.-medium .-bare #side-timeline, .-medium .-bare #side-log, .-large .-bare #side-timeline, .-large .-bare #side-log,
+.-large .-bare #side-heatmap { display: none; }
 
-.-shown#view-runs { layout: vertical; }
+#view-runs { layout: vertical; }
 #runs-left { height: 1fr; width: 1fr; }
 #runs, #no-runs { height: 1fr; }
 .-medium #view-runs, .-large #view-runs { layout: horizontal; }
@@ -250,6 +249,19 @@ Container { background: $background; }
 .-medium #runs-side, .-large #runs-side { width: 42%; height: 1fr; }
 .-medium #runs-log, .-large #runs-log { display: block; height: 40%; }
 #firing { height: 1fr; }
+#view-graph { layout: horizontal; }
+#graph-left { height: 1fr; width: 30%; }
+#graph-jobs, #no-graph-jobs { height: 1fr; }
+#graph { height: 1fr; width: 1fr; }
+.-tiny #graph-left { width: 40%; }
+#view-nodes { layout: vertical; }
+#nodes-left { height: 1fr; width: 1fr; }
+#nodes, #no-nodes { height: 1fr; }
+#node { height: 10; }
+.-tiny #node { display: none; }
+.-medium #view-nodes, .-large #view-nodes { layout: horizontal; }
+.-medium #nodes-left, .-large #nodes-left { width: 58%; }
+.-medium #node, .-large #node { width: 42%; height: 1fr; }
 #lanes, #no-lanes, #clock { height: 1fr; }
 #heat { height: 14; }
 #heat-cell { height: 1fr; }

@@ -42,7 +42,8 @@ class TimelineView(View):
         has_lanes = bool(state.lanes)
         self.show_either(table, empty, has_rows=has_lanes)
         span = zoom_text(state.window)
-        table.border_title = empty.border_title = f"Timeline  {span} before and after {self._middle()}"
+        more = f", without {count(state.lanes_left_out, 'job')} that run later" if state.lanes_left_out else ""
+        table.border_title = empty.border_title = f"Timeline  {span} before and after {self._middle()}{more}"
         table.border_subtitle = legend(state.display, table.size.width - 6)
         if has_lanes:
             table.show(LanesTable(state.lanes, state.window, state.display))
@@ -119,12 +120,7 @@ class ClockView(View):
     def _day(self, number: int, day: ClockDay, width: int, per_day: int, label: int) -> list[Line]:
         chosen = number == self.state.clock_index
         mark = self.state.glyphs.mark if chosen else " "
-        touched = f"{count(day.touched, 'job')} touched" if day.touched else "no job touched"
-        title = (
-            (f"{mark} ", "key"),
-            *title_line(day, self.state.display),
-            (f"  {touched}", "clock" if day.touched else "dim"),
-        )
+        title = ((f"{mark} ", "key"), *title_line(day, self.state.display, width - 2))
         return [title, *change_lines(day, self.state.display, width, per_day, label)]
 
 

@@ -36,6 +36,8 @@ class ViewActions:
             "screen-timeline": partial(self.show_screen, "timeline"),
             "screen-clock": partial(self.show_screen, "clock"),
             "screen-density": partial(self.show_screen, "density"),
+            "screen-nodes": partial(self.show_screen, "nodes"),
+            "screen-graph": partial(self.show_screen, "graph"),
             "open": self.open_selection,
             "filter": self.open_filter,
             "states": self.choose_state,

@@ -92,9 +92,9 @@ class JobsView(View):
             with Container(id="jobs-left"):
                 yield Table(self.palette, id="jobs", classes="framed", title="Jobs")
                 yield Panel(self._empty, self.palette, id="empty", classes="framed", title="Jobs")
+                yield Panel(self._heatmap, self.palette, id="side-heatmap", classes="framed", title="Coming week")
             with Container(id="jobs-side"):
                 yield Panel(self._detail, self.palette, id="detail", classes="framed")
-                yield Panel(self._heatmap, self.palette, id="side-heatmap", classes="framed", title="Coming week")
                 yield Panel(self._clock, self.palette, id="side-clock", classes="framed", title="Next clock change")
         yield Panel(self._timeline, self.palette, id="side-timeline", classes="framed", title="Timeline")
         yield Panel(self._log, self.palette, id="side-log", classes="framed", title="Output")
@@ -191,7 +191,7 @@ class JobsView(View):
             return tuple(no_change_line(zone) for zone in self.state.unchanging_zones[:height])
         display = self.state.display
         day = next((day for day in days if day.touched), days[0])
-        return [title_line(day, display), *change_lines(day, display, width, max(height - 4, 1))][:height]
+        return [title_line(day, display, width), *change_lines(day, display, width, max(height - 4, 1))][:height]
 
     def _timeline(self, width: int, height: int) -> Sequence[Line]:
         lanes = self.state.lanes[: max(height - 1, 0)]

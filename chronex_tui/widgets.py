@@ -104,6 +104,11 @@ class Bar(Panel, can_focus=False):
 
     DEFAULT_CSS = "Bar { overflow: hidden; }"
 
+    def redraw(self) -> None:
+        """Its size is fixed, so its lines wait for the next frame: one key may redraw the bars several times."""
+        self._lines = None
+        self.refresh()
+
 
 class TableModel(Protocol):
     """What a table shows."""

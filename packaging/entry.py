@@ -4,6 +4,8 @@ import os
 import re
 import sys
 
+from zone_archive import install
+
 _TRACKER = re.compile(r"from multiprocessing\.resource_tracker import main;main\((\d+)\)")
 
 
@@ -11,7 +13,7 @@ def main() -> None:
     """A helper of ours announces itself by its arguments; everyone else is a user."""
     # Zone data for machines without their own: one archive, because unpacking 600 small files takes longer
     # than everything else that `chronex next` does.
-    sys.path.append(os.path.join(sys._MEIPASS, "tzdata.zip"))  # type: ignore[attr-defined]
+    install(os.path.join(sys._MEIPASS, "tzdata.zip"))  # type: ignore[attr-defined]
     if not _is_helper(sys.argv):
         from chronex.cli import main as run
 

@@ -12,7 +12,7 @@ ROUNDS = 21
 # name, how it is started, where it lies, at most so many times the source's start-up
 FORMS = (
     ("source", [sys.executable, "-m", "chronex"], "chronex", None),
-    ("one file", ["dist/chronex"], "dist/chronex", 3.0),
+    ("one file", ["dist/chronex"], "dist/chronex", 2.0),
     ("directory", ["dist/chronex-dir/chronex"], "dist/chronex-dir", 1.3),
 )
 

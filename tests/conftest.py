@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.kit.pooler import WHY_NO_POOLER
 from tests.kit.postgres import WHY_MISSING, PostgresServer, begin_server, end_server, find_programs
 
 MEMORY = Path("/dev/shm")
@@ -57,9 +58,10 @@ def postgres_url(postgres_server: PostgresServer) -> str:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What was not tried for want of a program is said where it is seen."""
     skipped = terminalreporter.stats.get("skipped", [])
-    missing = [one for one in skipped if WHY_MISSING in str(one.longrepr)]
-    if missing:
-        terminalreporter.write_line(f"NOT TRIED: {len(missing)} tests, because {WHY_MISSING}", yellow=True, bold=True)
+    for why in (WHY_MISSING, WHY_NO_POOLER):
+        missing = [one for one in skipped if why in str(one.longrepr)]
+        if missing:
+            terminalreporter.write_line(f"NOT TRIED: {len(missing)} tests, because {why}", yellow=True, bold=True)
 
 
 @pytest.hookimpl(wrapper=True)

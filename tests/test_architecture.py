@@ -18,7 +18,7 @@ MOST_LINES_OF_A_FILE = 600
 MOST_LINES_OF_A_FUNCTION = 60
 
 # A package may import the packages listed beside it (and itself), nothing else of ours.
-FOUNDATION = {"errors", "version", "clock", "failpoints", "text"}
+FOUNDATION = {"errors", "version", "clock", "failpoints", "text", "torture_settings"}
 BELOW_EXPR = FOUNDATION | {"model"}
 BELOW_TIMING = BELOW_EXPR | {"expr"}
 BELOW_DECISION = BELOW_TIMING | {"timing"}
@@ -29,7 +29,8 @@ BELOW_DAEMON = BELOW_VIEWS | {"jobfile", "views", "run", "keeper", "store", "ver
 BELOW_CLI = BELOW_DAEMON | {"daemon", "declarative", "lint", "lsp", "imports", "testing", "chronex"}
 ALLOWED: dict[str, set[str]] = {
     "version": set(),
-    "clock": set(),
+    "torture_settings": set(),
+    "clock": {"torture_settings"},
     "failpoints": set(),
     "errors": {"expr"},  # for the type of a diagnostic only
     "text": {"errors"},
@@ -53,7 +54,8 @@ ALLOWED: dict[str, set[str]] = {
     "imports": BELOW_VIEWS | {"jobfile", "lint"},
     "testing": BELOW_DAEMON | {"daemon"},
     "chronex": BELOW_VIEWS | {"declarative", "daemon", "jobfile", "run"},  # the front door: chronex/__init__.py
-    "cli": BELOW_CLI | {"chronex_tui"},
+    "torture": BELOW_DAEMON | {"daemon"},
+    "cli": BELOW_CLI | {"chronex_tui", "torture"},
     "chronex_tui": BELOW_CLI,
     "__main__": {"cli"},
 }
@@ -62,7 +64,21 @@ ALLOWED: dict[str, set[str]] = {
 ENGINE_ROWS: list[set[str]] = [
     {"execution_report", "usual"},
     {"orders", "plan", "decided_spans", "job_counters", "outbox"},
-    {"admit", "unknown_ends", "task_state", "idempotency", "notices", "clock_steps", "membership", "shared_logs"},
+    {
+        "admit",
+        "unknown_ends",
+        "task_state",
+        "idempotency",
+        "notices",
+        "clock_steps",
+        "membership",
+        "shared_logs",
+        "task_graph",
+        "retries",
+        "chains",
+        "handed_values",
+    },
+    {"following"},
     {"lifecycle"},
     {"takeover", "commands", "update"},
     {"engine"},
@@ -85,6 +101,7 @@ SHARED_MODULES = {
     "doctor": _COMMAND,
     "nodes": _COMMAND,
     "notify": _COMMAND,
+    "reload": _COMMAND,
     "state": _COMMAND,
     "status": _COMMAND,
     "trigger": _COMMAND,

@@ -23,8 +23,20 @@ from benchmarks import record
 from chronex.cli.reference import CommandInfo, program
 from tests.test_readme import CONSOLE, ENVIRONMENT, ROOT, executed
 
-DOCUMENTS = sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("specs/*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md"])
-WITH_CONSOLE = [path for path in sorted(ROOT.glob("docs/*.md")) if "```console" in path.read_text()]
+DOCUMENTS = sorted(
+    [
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("docs/tasks/*.md"),
+        *ROOT.glob("specs/*.md"),
+        ROOT / "README.md",
+        ROOT / "CHANGELOG.md",
+    ]
+)
+WITH_CONSOLE = [
+    path
+    for path in sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("docs/tasks/*.md")])
+    if "```console" in path.read_text()
+]
 SHELL = re.compile(r"```(?:sh|bash)\n(.*?)```", re.DOTALL)
 COMMANDS = {command.name: command for command in program().commands}
 

@@ -19,6 +19,7 @@ from chronex.engine.commands import Actor, pause
 from chronex.engine.orders import Launch
 from chronex.model.calendars import CalendarRules, JobCalendar, OnExcluded
 from chronex.model.job import Job, Task
+from chronex.model.occurrence import Occurrence
 from chronex.model.policies import (
     Cadence,
     DstSetting,
@@ -28,7 +29,10 @@ from chronex.model.policies import (
     RecoveryStrategy,
     RetryPolicy,
     SpreadPolicy,
+    When,
 )
+from chronex.model.reasons import text_of
+from chronex.model.states import OccurrenceState
 from chronex.storage.records import Records
 from chronex.testing import DAY, HOUR, MINUTE, SECOND, ProcessOutcome, SimulatedMachine
 from tests.kit.machine import START
@@ -103,6 +107,54 @@ def failure() -> str:
         return task_lanes(machine, "job")
 
     return draw(TEN_MINUTES, [(f'on_failure = "{policy}"', lanes(policy)) for policy in FailureStrategy])
+
+
+def graph() -> str:
+    def step(name: str, *needs: str, when: When = When.SUCCESS) -> Task:
+        return Task(name=name, run=("true",), needs=needs, when=when)
+
+    tasks = (
+        step("extract"),
+        step("load", "extract"),
+        step("check", "extract"),
+        step("publish", "load", "check"),
+        step("undo", "load", "check", when=When.FAILURE),
+        step("tidy", "publish", "undo", when=When.DONE),
+    )
+
+    def lanes(fails: str) -> list[Lane]:
+        machine = machine_of(job_of("@once 2027-01-01T00:01:00Z", tasks=tasks), takes=MINUTE, fails=fails)
+        machine.run_until(TEN_MINUTES.end_ms)
+        return task_lanes(machine, "job")
+
+    return draw(TEN_MINUTES, [("all goes well", lanes("")), ("load fails", lanes("load"))])
+
+
+def chain() -> str:
+    def lanes(fails: str) -> list[Lane]:
+        jobs = (
+            job_of("2,22 0 * * *", "etl", tasks=(Task(name="etl", run=("true",)),)),
+            job_of("", "report", after=("etl",)),
+            job_of("5 0 * * *", "weekly", after=("etl",)),
+        )
+        machine = machine_of(*jobs, takes=6 * MINUTE, fails=fails)
+        machine.run_until(AN_HOUR.end_ms)
+        found = [(job.id, machine.occurrences(job.id)) for job in jobs]
+        return [
+            Lane(f"  {name:6} {one.nominal_ms // MINUTE % 60:02}", bars_of(machine, one), _ended(one))
+            for name, ones in found
+            for one in ones
+        ]
+
+    return draw(
+        AN_HOUR,
+        [("report follows etl; weekly has 5 0 * * * and is after etl", lanes("")), ("etl fails", lanes("etl"))],
+    )
+
+
+def _ended(one: Occurrence) -> str:
+    reason = text_of(one.reason).partition(": occ_")[0]
+    return one.state.value + (f": {reason}" if reason and one.state is OccurrenceState.SKIPPED else "")
 
 
 def retry() -> str:
@@ -245,7 +297,7 @@ def doubled() -> str:
 PICTURES: dict[str, Callable[[], str]] = {
     "overlap": overlap, "recovery": recovery, "failure": failure, "retry": retry, "timeout": timeout, "spread": spread,
     "window": window, "pause": paused, "cadence": cadence, "dst-gap": gap, "dst-overlap": doubled,
-    "calendars": calendars,
+    "calendars": calendars, "graph": graph, "chain": chain,
 }  # fmt: skip
 
 

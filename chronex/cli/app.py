@@ -70,6 +70,36 @@ def _run() -> Declaration:
     return run
 
 
+def _reload() -> Declaration:
+    from chronex.cli.commands.reload import reload
+
+    return reload
+
+
+def _edit() -> Declaration:
+    from chronex.cli.commands.edit import edit
+
+    return edit
+
+
+def _add_job() -> Declaration:
+    from chronex.cli.commands.add_job import add
+
+    return add
+
+
+def _at() -> Declaration:
+    from chronex.cli.commands.at import at
+
+    return at
+
+
+def _rm() -> Declaration:
+    from chronex.cli.commands.rm import rm
+
+    return rm
+
+
 def _tui() -> Declaration:
     from chronex.cli.commands.tui import tui
 
@@ -166,8 +196,26 @@ def _dashboard() -> Declaration:
     return dashboard
 
 
-# Started by a daemon or its keeper, and in no list.
-_STARTED_BY_DAEMON = {"keeper": _keeper, "launcher": _launcher, "dashboard": _dashboard}
+def _browser_session() -> Declaration:
+    from chronex.cli.commands.tui import browser_session
+
+    return browser_session
+
+
+def _names() -> Declaration:
+    from chronex.cli.commands.program_info import names
+
+    return names
+
+
+# Started by a daemon, its keeper, the server of the dashboard or a completion script, and in no list.
+_STARTED_BY_CHRONEX = {
+    "keeper": _keeper,
+    "launcher": _launcher,
+    "dashboard": _dashboard,
+    "browser-session": _browser_session,
+    "names": _names,
+}
 
 
 def _pause() -> Declaration:
@@ -222,6 +270,12 @@ def _store() -> Declaration:
     from chronex.cli.commands.store import store
 
     return store
+
+
+def _torture() -> Declaration:
+    from chronex.cli.commands.torture import torture
+
+    return torture
 
 
 def _verify() -> Declaration:
@@ -301,6 +355,14 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     ),
     "init": (_init, "Write a commented starter chronex.toml."),
     "apply": (_apply, "Bring the jobs of the store to what the job file says."),
+    "edit": (
+        _edit,
+        "Edit the job file in $VISUAL or $EDITOR, see what the edit does, and apply it or leave all as it was.",
+    ),
+    "add": (_add_job, "Write a job into the job file and apply it."),
+    "at": (_at, "Run a command once."),
+    "rm": (_rm, "Take a job out of its job file and out of the store; its history stays."),
+    "reload": (_reload, "Have the daemon apply its job file again: all of it or nothing."),
     "run": (_run, "Apply the job file and run its jobs until stopped, with the dashboard."),
     "stop": (_stop, "Stop the daemon; commands go on unless it is told otherwise."),
     "restart": (_restart, "Replace the daemon by a new one, of the version that is installed now."),
@@ -344,13 +406,17 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     "dlq": (_dlq, "Dead letters: runs that failed for good."),
     "notify": (_notify, "Channels of notices: which there are, whether they work, and what waits for them."),
     "state": (_state, "Small values that a task keeps between its runs."),
+    "torture": (
+        _torture,
+        "Try a cluster on your own database: start nodes on a schema made for it, hurt them, and judge what is left.",
+    ),
     "verify": (_verify, "Check the journal against the formal model and your own properties."),
     "doctor": (
         _doctor,
         "Check the store and the machine: records, space, permissions; zone data, clock, service, and "
         "whether the programs that jobs name are found.",
     ),
-    "store": (_store, "The store as a whole: copy it from a directory into a database, or back."),
+    "store": (_store, "The store as a whole: copy it, and look after one in a database: migrate, check, roles."),
     "backup": (_backup, "Write the whole store to one file; safe while a daemon runs."),
     "restore": (_restore, "Put a backup in the store's place; what was there is kept beside it."),
     "simulate": (
@@ -360,8 +426,7 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     ),
     "import": (
         _import,
-        "Carry schedules over, and prove it: every instant of the next five years that differs is listed "
-        "with its reason.",
+        "Carry schedules over, and tell of each job whether it is the same, what differs and what is lost.",
     ),
     "service": (_service, "Run Chronex as a service of your user: systemd on Linux, launchd on macOS."),
     "completion": (_completion, "Print a completion script for a shell."),
@@ -387,7 +452,26 @@ def normalized(arguments: Sequence[str]) -> list[str]:
     if words[:1] == ["why"]:
         end = words.index("--") if "--" in words else len(words)
         words[:end] = ["--help" if word == "-h" else word for word in words[:end]]
+    if words[:1] == ["at"] and "--" in words:
+        words = _with_one_time(words)
     return words
+
+
+_AT_VALUES = frozenset({"--name", "--tz", "--store", "--format"})
+
+
+def _with_one_time(words: list[str]) -> list[str]:
+    """`chronex at now + 2h -- tool`: the words up to the dashes that are no options are one time."""
+    end = words.index("--")
+    options: list[str] = []
+    spoken: list[str] = []
+    at = 1
+    while at < end:
+        is_option = words[at].startswith("--")
+        count = 2 if words[at] in _AT_VALUES else 1
+        (options if is_option else spoken).extend(words[at : at + count] if is_option else words[at : at + 1])
+        at += count if is_option else 1
+    return ["at", *options, *([" ".join(spoken)] if spoken else []), *words[end:]]
 
 
 def app_for(arguments: Sequence[str]) -> typer.Typer:
@@ -398,8 +482,8 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     if name in COMMANDS:
         _add(app, name)
         return app
-    if name in _STARTED_BY_DAEMON:
-        app.command(name, hidden=True)(_STARTED_BY_DAEMON[name]())
+    if name in _STARTED_BY_CHRONEX:
+        app.command(name, hidden=True)(_STARTED_BY_CHRONEX[name]())
         return app
     for listed in sorted(COMMANDS, key=_GROUPS.__contains__):
         app.command(listed, help=COMMANDS[listed][1])(_only_listed)

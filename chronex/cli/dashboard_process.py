@@ -14,6 +14,7 @@ import subprocess
 import sys
 import termios
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ _BOOTSTRAP = "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); from 
 _MODES_LEFT = ("?1049l", "?25h", "?1000l", "?1002l", "?1003l", "?1006l", "?1004l", "?2004l", "?2048l", "<u", "0m")
 _PLAIN_SCREEN = "".join(f"\x1b[{mode}" for mode in _MODES_LEFT)
 _AS_ASKED = "as-asked"
+OF_ENVIRONMENT = "-"
 _MOST_S = 5.0  # for the dashboard to restore the screen
 _OFFER = "The daemon goes on, and so do its jobs. Enter opens the dashboard again, q and Enter stops the daemon."
 
@@ -36,8 +38,11 @@ _OFFER = "The daemon goes on, and so do its jobs. Enter opens the dashboard agai
 class DashboardProcess:
     """Opens the dashboard, waits for it on a thread of its own, and opens it again when the user wants that."""
 
-    def __init__(self, store: Path, config: str | None) -> None:
-        self._arguments = [str(store.absolute()), *([] if config is None else [config])]
+    def __init__(self, store: Path | None, config: str | None, environ: Mapping[str, str] | None = None) -> None:
+        """Without a directory the store is the database that `environ` names: an argument could be read by others."""
+        place = OF_ENVIRONMENT if store is None else str(store.absolute())
+        self._arguments = [place, *([] if config is None else [config])]
+        self._environ = None if environ is None else dict(environ)
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
         self._is_over = False
@@ -83,9 +88,9 @@ class DashboardProcess:
         with self._lock:
             if self._is_over:
                 return ""
-            command = [*_this_program(), "dashboard", str(writing), *self._arguments]
+            command = [*this_program(), "dashboard", str(writing), *self._arguments]
             try:
-                self._process = subprocess.Popen(command, pass_fds=(writing,))  # noqa: S603  this program again
+                self._process = subprocess.Popen(command, pass_fds=(writing,), env=self._environ)  # noqa: S603  this program again
             except OSError as error:
                 err(f"chronex: the dashboard could not be started: {error}")
                 return ""
@@ -123,7 +128,8 @@ def _say_how_it_stops(answer: str) -> None:
             err("chronex: stopping; Ctrl-C leaves at once")
 
 
-def _this_program() -> list[str]:
+def this_program() -> list[str]:
+    """What starts this program again, with the modules that it has found."""
     if getattr(sys, "frozen", False):
         return [sys.executable]
     places = [os.path.abspath(place) for place in sys.path]

@@ -104,6 +104,9 @@ def _distance_text(explanation: Explanation) -> str:
 
 def _runs(explanation: Explanation) -> Iterator[str]:
     zone, since = explanation.zone, explanation.since // 1000 * 1000
+    if explanation.expression.kind == "start":
+        yield "its runs come with the machine, when the first daemon begins after a boot: no clock tells when"
+        return
     if not explanation.runs:
         yield f"no run after {_stamp(since, zone)}"
         return

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import os
 import shlex
 import stat
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from chronex.cli.job_directory import DirectoryProblem, read_directory
 from chronex.cli.options import JOB_FILE, UsageError, is_named, is_open_already, job_file_path, read_file
 from chronex.cli.output import err
 from chronex.clock import wall_ms
-from chronex.jobfile import JobFile, JobFileError, read_job_file, read_triggers
+from chronex.jobfile import JobFile, JobFileError, read_job_directory, read_job_file, read_triggers
+from chronex.jobfile.parsing import MAX_BYTES
+from chronex.jobfile.reader import FileText
 from chronex.model.job import Job, Task
 from chronex.run.accounts import needs_root
 from chronex.text.terminal import terminal_safe
@@ -23,27 +28,60 @@ from chronex.text.trusted_paths import trust_problem
 from chronex.timing.job_schedule import absolute_schedule
 from chronex.timing.zones import host_zone
 
-_MOST_BYTES = 1 << 20
-
 
 def load_job_file(path: Path) -> JobFile:
-    """The job file, every schedule and directory absolute; UsageError when it cannot be read, or is not safe."""
-    try:
-        if (problem := unsafe_because(path)) is not None:
-            raise UsageError(f"{terminal_safe(str(path))} {problem.message}; {problem.advice}")
-        data = read_file(path, _MOST_BYTES + 1)
-    except OSError as error:
-        hint = "chronex init writes a starter" if isinstance(error, FileNotFoundError) else "name the job file"
-        reason = (error.strerror or str(error)).lower()
-        raise UsageError(f"cannot read {terminal_safe(str(path))}: {reason}; {hint}") from None
+    """The job file or directory, every schedule and directory absolute; UsageError when it cannot be read, or is not
+    safe."""
+    with _without_collections():
+        try:
+            if path.is_dir():
+                return read_files(path, [(str(file.path), file.text) for file in read_directory(path)])
+            if (problem := unsafe_because(path)) is not None:
+                raise UsageError(f"{terminal_safe(str(path))} {problem.message}; {problem.advice}")
+            return read_text(path, read_file(path, MAX_BYTES + 1))
+        except DirectoryProblem as problem:
+            name = terminal_safe(str(problem.path))
+            raise UsageError(f"{name} {problem.message}; {terminal_safe(problem.advice)}") from None
+        except OSError as error:
+            hint = "chronex init writes a starter" if isinstance(error, FileNotFoundError) else "name the job file"
+            reason = (error.strerror or str(error)).lower()
+            name = terminal_safe(str(error.filename or path) if path.is_dir() else str(path))
+            raise UsageError(f"cannot read {name}: {reason}; {hint}") from None
+
+
+def read_text(path: Path, data: bytes) -> JobFile:
+    """The jobs of a text that stands, or is to stand, in this file. JobFileError with its mistakes."""
     zone, now = host_zone().zone.name, wall_ms()
     if path.suffix == ".json":
         found = read_triggers(data, str(path), zone, needs_tasks=True)
     else:
         found = read_job_file(data, str(path), zone, now)
-    jobs = tuple(_with_absolute_paths(absolute_schedule(job, now), path.parent) for job in found.jobs)
+    return _absolute_of(found, path, path.parent, now)
+
+
+def read_files(directory: Path, files: Iterable[FileText]) -> JobFile:
+    """The jobs of the texts of a directory. JobFileError with their mistakes."""
+    now = wall_ms()
+    found = read_job_directory(str(directory), files, host_zone().zone.name, now)
+    return _absolute_of(found, directory, directory, now)
+
+
+def _absolute_of(found: JobFile, path: Path, base: Path, now_ms: int) -> JobFile:
+    jobs = tuple(_with_absolute_paths(absolute_schedule(job, now_ms), base) for job in found.jobs)
     source = str(path.resolve())  # the same wherever it is applied from
     return dataclasses.replace(found, jobs=tuple(replace(job, source=source) for job in jobs))
+
+
+@contextlib.contextmanager
+def _without_collections() -> Iterator[None]:
+    """A hundred thousand jobs are a million values without cycles, and every search for cycles visits all of them."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class UnsafeFile(NamedTuple):

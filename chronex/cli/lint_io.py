@@ -28,7 +28,7 @@ from chronex.lint.source_files import (
 from chronex.text.files import replace_file
 from chronex.text.terminal import terminal_safe
 
-_MOST_BYTES = 8 * 1024 * 1024
+_MOST_BYTES = 16 * 1024 * 1024
 _STDIN = "<stdin>"
 _SUFFIXES = (".toml", ".yml", ".yaml", ".timer", ".cron", ".crontab", ".json", ".py", ".conf")
 _IN_BYTES = ("crontab", "cron.d", UNSURE_CRON_D)

@@ -179,10 +179,10 @@ def job_file_checks(path: Path) -> Iterator[Check]:
 
 def _found(store: Path) -> StoreFacts:
     with LmdbStore.open(store, create=False) as opened:
-        return opened.view(lambda tx: _read(Reading(tx)))
+        return opened.view(lambda tx: facts_of(Reading(tx)))
 
 
-def _read(reading: Reading) -> StoreFacts:
+def facts_of(reading: Reading) -> StoreFacts:
     nodes = sorted(reading.nodes(), key=lambda node: node.started_ms)
     living = frozenset(one.id for one in nodes if one.stopped_ms is None and is_alive(one.process))
     running = frozenset(one.id for one in reading.active_attempts(limit=_MOST_ATTEMPTS))

@@ -208,6 +208,8 @@ def store_path(option: str | None, environ: Mapping[str, str] = os.environ) -> P
 
 def store_place(option: str | None, environ: Mapping[str, str] = os.environ) -> StorePlace:
     """Where the store is: --store, else CHRONEX_STORE, else a directory for the user's state."""
+    if option == "":  # as of a variable that is not set
+        raise UsageError("--store is empty; name a directory or a postgresql:// address, or leave it out")
     if chosen := option or environ.get(STORE_VARIABLE):
         if (scheme := _scheme_of(chosen)) is None:
             return Path(chosen)

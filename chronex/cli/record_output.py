@@ -91,6 +91,8 @@ def attempt_json(attempt: Attempt) -> dict[str, Any]:
         "usage": None if attempt.usage is None else _plain(attempt.usage),
         "leftovers": attempt.leftovers,
         "errno": attempt.errno,
+        "values": dict(attempt.values),
+        "values_problem": attempt.values_problem or None,
         "node": attempt.owner or None,
         "pid": None if attempt.process is None else attempt.process.pid,
     }
@@ -170,8 +172,9 @@ def detail_lines(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
     if job.description:
         yield f"  {terminal_safe(job.description)}"
     yield ""
-    yield f"schedule   {terminal_safe(job.schedule)}"
+    yield f"schedule   {terminal_safe(job.shown_schedule)}"
     yield f"           {terminal_safe(described(job))}"
+    yield from _parameters(job)
     yield f"zone       {terminal_safe(job.timezone)}"
     yield from _calendars(job)
     yield from _upcoming(detail, now_ms, zone)
@@ -204,7 +207,18 @@ def _meaning(detail: Detail, now_ms: int, zone: Zone) -> str:
     return MEANING[row.situation]
 
 
+def _parameters(job: Job) -> Iterator[str]:
+    for number, (name, one) in enumerate(job.parameters.items()):
+        kind = ", ".join(one.choices) or one.type.value
+        default = "" if one.default is None else f", {one.default or 'empty'} by default"
+        must = ", a trigger must name it" if one.required else ""
+        words = f": {one.description}" if one.description else ""
+        yield terminal_safe(f"{'' if number else 'parameters':10} {name} ({kind}{default}{must}){words}")
+
+
 def described(job: Job) -> str:
+    if job.follows:
+        return f"once for each time at which {' and '.join(job.after)} completed"
     if job.dialect == CUSTOM:
         return "decided by the program that uses Chronex as a library"
     meanings = (read(text, job.dialect).meaning for text in job.schedules)
@@ -221,7 +235,7 @@ def _calendars(job: Job) -> Iterator[str]:
 
 def _upcoming(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
     if not detail.upcoming:
-        yield "next       never"
+        yield "next       when those have completed" if detail.job.follows else "next       never"
     for number, run in enumerate(detail.upcoming):
         yield f"{'next' if number == 0 else '':10} {full(run.nominal_ms, zone)}{_start(run, number, now_ms, zone)}"
 
@@ -293,6 +307,10 @@ def _task(job: Job, task: Task) -> Iterator[str]:
         f"retry {retry_words(job.retry_for(task))}",
         f"on failure {job.failure_for(task).value}",
     ]
+    if task.needs:
+        policies.insert(0, f"needs {', '.join(task.needs)} ({task.when.value})")
+    if task.at_most is not None:
+        policies.append(f"at most {task.at_most} of {task.matrix_of} at once")
     if task.idempotency_key:
         policies.append(f"key {terminal_safe(task.idempotency_key)}")
     yield f"           {', '.join(policies)}"
@@ -308,7 +326,7 @@ def _on_crash(policy: CrashPolicy | CrashCheck) -> str:
 def _policies(job: Job) -> Iterator[tuple[str, str]]:
     yield "overlap", job.overlap.value
     yield "recovery", _recovery(job.recovery)
-    yield "tasks", job.mode.value
+    yield "tasks", "by their needs" if job.has_needs else job.mode.value
     yield "timeout", f"{_duration(job.execution_timeout_ms)} for all tasks together"
     yield "on crash", _on_crash(job.on_crash)
     if job.pause_after_failures is not None:
@@ -368,6 +386,8 @@ def detail_json(detail: Detail) -> dict[str, Any]:
         "next_runs": [_run_json(run) for run in detail.upcoming],
         "description": job.description,
         "schedule": job.schedule,
+        "after": list(job.after),
+        "parameters": {name: msgspec.to_builtins(one) for name, one in job.parameters.items()},
         "dialect": job.dialect,
         "timezone": job.timezone,
         "meaning": described(job),
@@ -485,6 +505,11 @@ def _task_json(job: Job, task: Task) -> dict[str, Any]:
         "timeout_ms": job.timeout_for(task),
         "retry": _retry_policy_json(job.retry_for(task)),
         "on_failure": job.failure_for(task).value,
+        "needs": None if task.needs is None else list(task.needs),
+        "when": task.when.value,
+        "matrix_of": task.matrix_of or None,
+        "combination": dict(task.combination),
+        "at_most": task.at_most,
         "directory": task.directory,
         "env": dict(task.env),
         "secrets": list(task.secrets),

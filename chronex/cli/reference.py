@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from typer.main import get_command
 
 from chronex.cli.app import COMMANDS, whole_app
+from chronex.cli.completion_values import KINDS, kind_of, known_words
 from chronex.version import __version__
 
 # -- the commands as plain values, read from what is declared -----------------------------------------------------
@@ -74,11 +75,9 @@ def _argument(parameter: Any) -> ArgumentInfo:
 
 # -- completion scripts -------------------------------------------------------------------------------------------
 #
-# A script is complete in itself: pressing TAB starts no program, except for the names of jobs.
+# A script is complete in itself: pressing TAB starts no program, except for the names that a store has.
 
 SHELLS = ("bash", "zsh", "fish")
-# Where the first argument is the name of a job.
-_JOB = "JOB"
 # The values of --format are the same for nearly all commands; a wrong one is refused with the right ones.
 _FORMATS = "text json"
 
@@ -95,24 +94,54 @@ def _flat(program: CommandInfo) -> Iterator[tuple[str, CommandInfo]]:
             yield f"{command.name} {below.name}", below
 
 
-def _takes_a_job(command: CommandInfo) -> bool:
-    return bool(command.arguments) and command.arguments[0].name == _JOB
+class Values(NamedTuple):
+    """What fits somewhere: known words, or names of one kind that the store has. Without both it may be a file."""
+
+    words: tuple[str, ...] = ()
+    kind: str = ""
+
+
+def _values(placeholder: str) -> Values:
+    return Values(known_words().get(placeholder, ()), kind_of(placeholder))
+
+
+def _argument_values(command: CommandInfo) -> Values:
+    """Of the first argument; the second one of `nodes` is what its first one acts on."""
+    found = [_values(argument.name) for argument in command.arguments[:2]]
+    words = found[0].words if found else ()
+    return Values(words, next((one.kind for one in found if one.kind), ""))
 
 
 def _names(command: CommandInfo) -> str:
     return " ".join(name for option in command.options for name in option.names)
 
 
+def _bash_case(path: str, command: CommandInfo) -> str:
+    words, kind = _argument_values(command)
+    offered = " ".join((*(c.name for c in command.commands), *words))
+    alone = f"; kind={kind or '-'}" if kind or words else ""
+    return f'    "{path}") words="{_names(command)} {offered}"{alone} ;;'
+
+
+def _bash_values(program: CommandInfo) -> Iterator[str]:
+    """A line for each placeholder: the options that take it, and what they take."""
+    where: dict[Values, list[str]] = {}
+    for path, command in _flat(program):
+        for option in command.options:
+            if any(found := _values(option.value)):
+                where.setdefault(found, []).extend(f'"{path} {name}"' for name in option.names)
+    for (words, kind), options in where.items():
+        offered = f"$(chronex names {kind} 2>/dev/null)" if kind else " ".join(words)
+        yield f'    {"|".join(options)}) COMPREPLY=($(compgen -W "{offered}" -- "$current")); return ;;'
+
+
 def _bash(program: CommandInfo) -> str:
-    cases = "\n".join(
-        f'    "{path}") words="{_names(command)} {" ".join(c.name for c in command.commands)}"'
-        f"{'; jobs=1' if _takes_a_job(command) else ''} ;;"
-        for path, command in _flat(program)
-    )
+    cases = "\n".join(_bash_case(path, command) for path, command in _flat(program))
+    values = "\n".join(_bash_values(program))
     groups = "|".join(command.name for command in program.commands if command.commands)
     return f"""# chronex completion for bash: source it, or put it where bash-completion looks.
 _chronex() {{
-  local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}" words="" jobs=""
+  local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}" words="" kind=""
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "{" ".join(c.name for c in program.commands)} --help --version" -- "$current"))
@@ -127,17 +156,20 @@ _chronex() {{
   case "$path" in
     {groups or "''"}) [ "$COMP_CWORD" -gt 2 ] && path="$path ${{COMP_WORDS[2]}}" ;;
   esac
+  case "$path $previous" in
+{values}
+  esac
   case "$path" in
 {cases}
   esac
   COMPREPLY=($(compgen -W "$words --help" -- "$current"))
   case "$current" in
     -*) ;;
-    *) if [ -n "$jobs" ]; then
-         COMPREPLY+=($(compgen -W "$(chronex list --format names 2>/dev/null)" -- "$current"))
-       else
-         COMPREPLY+=($(compgen -f -- "$current"))
-       fi ;;
+    *) case "$kind" in
+         "") COMPREPLY+=($(compgen -f -- "$current")) ;;
+         -) ;;
+         *) COMPREPLY+=($(compgen -W "$(chronex names "$kind" 2>/dev/null)" -- "$current")) ;;
+       esac ;;
   esac
 }}
 complete -o filenames -F _chronex chronex
@@ -147,6 +179,7 @@ complete -o filenames -F _chronex chronex
 def _zsh(program: CommandInfo) -> str:
     described = "\n".join(f"    {_single(f'{c.name}:{c.summary}')}" for c in program.commands)
     cases = "\n".join(_zsh_case(command) for command in program.commands)
+    names = "\n".join(_zsh_names(kind) for kind in KINDS)
     return f"""#compdef chronex
 # chronex completion for zsh: save it as _chronex in a directory of $fpath.
 _chronex() {{
@@ -165,13 +198,21 @@ _chronex() {{
 {cases}
   esac
 }}
-_chronex_jobs() {{
-  local -a jobs
-  jobs=(${{(f)"$(chronex list --format names 2>/dev/null)"}})
-  compadd -a jobs
-}}
+{names}
 compdef _chronex chronex
 """
+
+
+def _zsh_names(kind: str) -> str:
+    read = f'names=(${{(f)"$(chronex names {kind} 2>/dev/null)"}})'
+    return f"_chronex_{kind}() {{\n  local -a names\n  {read}\n  compadd -a names\n}}"
+
+
+def _zsh_action(values: Values) -> str:
+    """What completes a value: a function for names of the store, a list of words, or files."""
+    if values.kind:
+        return f"_chronex_{values.kind}"
+    return f"({' '.join(values.words)})" if values.words else "_files"
 
 
 def _zsh_case(command: CommandInfo) -> str:
@@ -187,14 +228,18 @@ def _zsh_case(command: CommandInfo) -> str:
 
 def _zsh_arguments(command: CommandInfo) -> str:
     options = [_single(spec) for option in command.options for spec in _zsh_option(option)]
-    rest = "'*:job:_chronex_jobs'" if _takes_a_job(command) else "'*:file:_files'"
-    return " ".join(["_arguments", *options, rest])
+    words, kind = _argument_values(command)
+    first = [f"'1:word:({' '.join(words)})'"] if words and kind else []
+    rest = f"'*:value:{_zsh_action(Values((), kind) if kind else Values(words))}'"
+    return " ".join(["_arguments", *options, *first, rest])
 
 
 def _zsh_option(option: OptionInfo) -> Iterator[str]:
     help_text = option.help.replace("[", "(").replace("]", ")").replace(":", " ")
     for name in option.names:
-        yield f"{name}[{help_text}]" + (f":{option.value.lower()}:_files" if option.value else "")
+        yield f"{name}[{help_text}]" + (
+            f":{option.value.lower().replace(':', ' ')}:{_zsh_action(_values(option.value))}" if option.value else ""
+        )
 
 
 def _fish(program: CommandInfo) -> str:
@@ -211,17 +256,23 @@ def _fish(program: CommandInfo) -> str:
             f"complete -c chronex -n {_single(under)} -f -a {below.name} -d {_single(below.summary)}"
             for below in command.commands
         ]
-        if _takes_a_job(command):
-            lines.append(
-                f"complete -c chronex -n {_single(under)} -f -a '(chronex list --format names 2>/dev/null)' -d job"
-            )
+        lines += [
+            f"complete -c chronex -n {_single(under)} -f -a {_single(offered)}"
+            for offered in _fish_values(_argument_values(command))
+        ]
     return "\n".join(lines) + "\n"
 
 
 def _fish_option(option: OptionInfo, under: str) -> str:
     names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names)
-    needs = " -r" if option.value else ""
+    offered = " ".join(_fish_values(_values(option.value)))
+    needs = f" -x -a {_single(offered)}" if offered else " -r" if option.value else ""
     return f"complete -c chronex -n {_single(under)} {names}{needs} -d {_single(option.help)}"
+
+
+def _fish_values(values: Values) -> list[str]:
+    names = [f"(chronex names {values.kind} 2>/dev/null)"] if values.kind else []
+    return [" ".join(values.words), *names] if values.words else names
 
 
 def _single(text: str) -> str:

@@ -30,14 +30,20 @@ class Service(NamedTuple):
     """
 
     program: tuple[str, ...]
-    job_file: Path
-    store: Path
+    job_file: Path | None  # a node of a shared store needs none
+    store: str
     path: str
     log: Path
+    environment: tuple[tuple[str, str], ...] = ()  # variables beside PATH
 
     @property
     def command(self) -> tuple[str, ...]:
-        return (*self.program, "run", "--headless", "--config", str(self.job_file), "--store", str(self.store))
+        config = () if self.job_file is None else ("--config", str(self.job_file))
+        return (*self.program, "run", "--headless", *config, "--store", self.store)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {"PATH": self.path, **dict(self.environment)}
 
 
 def systemd_unit(service: Service, *, is_of_system: bool = False, version: int = 0) -> str:
@@ -50,6 +56,10 @@ def systemd_unit(service: Service, *, is_of_system: bool = False, version: int =
     of its control group, so that commands with limits can have others (DelegateSubgroup, where `version` has it).
     """
     command = " ".join(_systemd_word(word) for word in service.command)
+    variables = "\n".join(
+        f"Environment={_systemd_word(f'{name}={value}', in_command=False)}"
+        for name, value in service.variables.items()
+    )
     part = "DelegateSubgroup=scheduler\n" if version >= _WITH_SUBGROUPS else ""
     order = "After=time-sync.target network-online.target\nWants=network-online.target\n" if is_of_system else ""
     return f"""[Unit]
@@ -61,7 +71,7 @@ NotifyAccess=main
 WatchdogSec={WATCHDOG_SECONDS}
 ExecStart={command}
 ExecReload=/bin/kill -HUP $MAINPID
-Environment={_systemd_word(f"PATH={service.path}", in_command=False)}
+{variables}
 Restart=on-failure
 RestartSec=5
 RestartPreventExitStatus=2 75
@@ -89,7 +99,7 @@ def launchd_plist(service: Service) -> bytes:
         {
             "Label": LABEL,
             "ProgramArguments": list(service.command),
-            "EnvironmentVariables": {"PATH": service.path},
+            "EnvironmentVariables": service.variables,
             "RunAtLoad": True,
             "KeepAlive": {"SuccessfulExit": False},
             "ThrottleInterval": 10,

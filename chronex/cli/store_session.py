@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from chronex.cli.options import UsageError, store_place
 from chronex.cli.output import JobZones, err
+from chronex.clock import wall_ms
 from chronex.engine.commands import Actor
 from chronex.engine.membership import seems_alive
 from chronex.model.occurrence import Occurrence
@@ -82,6 +83,15 @@ def read_store_now(option: str | None, fn: Callable[[Reading, int], T]) -> tuple
     with open_store(option) as store:
         now_ms = store.now()
         return store.view(lambda tx: fn(Reading(tx), now_ms)), now_ms
+
+
+def store_now(option: str | None) -> int:
+    """The store's own time; that of this machine where there is no store yet."""
+    place = store_place(option)
+    if isinstance(place, Path) and not place.exists():
+        return wall_ms()
+    with open_place(place, create=False) as store:
+        return store.now()
 
 
 @contextmanager

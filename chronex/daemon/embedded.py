@@ -149,7 +149,7 @@ class EmbeddedEngine(JobControl):
 
     def job(
         self,
-        schedule: str,
+        schedule: str = "",
         *,
         name: str | None = None,
         args: Iterable[Any] = (),
@@ -157,7 +157,7 @@ class EmbeddedEngine(JobControl):
         executor: str | None = None,
         **keys: Any,
     ) -> Callable[[F], F]:
-        """Make a job of a function: `@engine.job("0 3 * * *", retry=3, overlap="skip")`.
+        """Make a job of a function: `@engine.job("0 3 * * *", retry=3, overlap="skip")`, `@engine.job(after="etl")`.
 
         `name` is by default that of the function, `executor` async, thread or process (by default what fits the
         function), and `keys` are those of a job in the job file, and of its only task. The function is given a

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -235,6 +235,11 @@ class Executor:
         interrupt = partial(self._stop_all, functions, ReasonCode.INTERRUPTED)
         asyncio.get_running_loop().call_later(self.settings.grace_ms / 1000, interrupt)
 
+    def stop_all_but(self, ours: Collection[str]) -> None:
+        """Stop what runs here and is another node's by now; its end will be refused."""
+        taken = {name: one for name, one in self._cancellations.items() if name not in ours}
+        self._stop_all(taken, ReasonCode.TAKEN_OVER)
+
     def _stop_all(self, attempts: Mapping[str, StopRequest], code: ReasonCode) -> None:
         for cancellation in list(attempts.values()):
             cancellation.stop(Reason(code))
@@ -337,7 +342,8 @@ class Executor:
 
     def _request_of(self, launch: Launch) -> AttemptRequest:
         key = launch.idempotency_key or run_id(launch.occurrence.id, launch.task.name)
-        return self._request(launch.job, launch.task, launch.occurrence, launch.attempt, key)
+        request = self._request(launch.job, launch.task, launch.occurrence, launch.attempt, key)
+        return dataclasses.replace(request, inputs=launch.inputs) if launch.inputs else request
 
     def _request(
         self, job: Job, task: Task, occurrence: Occurrence, attempt: Attempt, key: str = ""
@@ -526,6 +532,7 @@ def request_from_records(
         settings=task.process_settings,
         metadata={**job.metadata, **task.metadata},
         parameters=occurrence.parameters,
+        matrix=task.combination,
         span_start_ms=occurrence.span_start_ms,
         span_end_ms=occurrence.span_end_ms,
         last_run_ms=occurrence.last_run_ms,
@@ -566,6 +573,8 @@ def end_of(result: AttemptResult, cancel_reason: Reason) -> AttemptEnd:
         errno=result.errno,
         retryable=result.retryable,
         task_state=dict(result.state_changes) or None,
+        values=dict(result.values) or None,
+        values_problem=result.values_problem,
     )
     if result.state is not AttemptState.CANCELED:
         own = Reason(ReasonCode(result.reason.value), result.error) if result.error else NO_REASON

@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Protocol
 
+from msgspec.structs import replace
+
+from chronex import torture_settings
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.loop import Daemon
@@ -26,21 +29,24 @@ from chronex.daemon.service_notify import ALIVE, READY, STOPPING, ServiceNotify
 from chronex.engine.engine import Engine
 from chronex.engine.update import Policy, apply_jobs
 from chronex.engine.update.diff import of_no_trigger_file
-from chronex.errors import ChronexError
+from chronex.errors import ChronexError, PruneError
 from chronex.jobfile import JobFileError, SchedulerSettings
 from chronex.keeper.keepers import UNPACKED_ANEW, Keepers
+from chronex.model.event import Event
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt
 from chronex.model.policies import StopMode
 from chronex.model.reasons import text_of
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.run import LogDirectory, RunContext
+from chronex.storage.journal import append
 from chronex.storage.records import Reading
 from chronex_store.daemon_lock import acquire_daemon_lock
 from chronex_store.directory_checks import DATA_FILE
 from chronex_store.lmdb_store import LmdbStore
 from chronex_store.opening import OpenedStore, StorePlace, host_identity, open_postgres, state_directory
 from chronex_store.postgres.pg_address import PostgresAddress
+from chronex_store.postgres.pg_layout import LAYOUT
 
 log = logging.getLogger(__name__)
 
@@ -106,8 +112,7 @@ def run_headless(
             _tell_left_to_apply(jobs)
             jobs, file = None, None
         if jobs is not None:
-            owner = of_no_trigger_file if file is None else file_source(file.path)
-            apply_jobs(store, jobs, store.now(), actor="run", policy=Policy(settings.update_policy), owns=owner)
+            _apply_at_start(store, jobs, settings, file)
         raise_descriptor_limit(settings.max_concurrent_jobs)
         daemon = _build_daemon(store, place, settings)
         ends = _Ends()
@@ -126,6 +131,22 @@ def run_headless(
         # What is installed by now takes this process over.
         os.execve(sys.executable, _same_command(), {**os.environ, **UNPACKED_ANEW})  # noqa: S606
     return code
+
+
+def _apply_at_start(
+    store: OpenedStore, jobs: Iterable[Job], settings: SchedulerSettings, file: JobFileSource | None
+) -> None:
+    """A file that has lost most of its jobs keeps no scheduler from running, and takes no job away: that is said, and
+    the jobs stay as they were."""
+    owner = of_no_trigger_file if file is None else file_source(file.path)._replace(may_prune=False)
+    policy = Policy(settings.update_policy)
+    try:
+        apply_jobs(store, jobs, store.now(), actor="run", policy=policy, owns=owner)
+    except PruneError as error:
+        data = {"file": error.source, "because": "start", "error": str(error)}
+        log_event(log, "ConfigurationRejected", data, logging.WARNING)
+        event = Event(name="ConfigurationRejected", at_ms=store.now(), data=dict(data))
+        store.update(lambda tx: append(tx, event))
 
 
 @contextlib.contextmanager
@@ -161,10 +182,15 @@ def _build_daemon(store: OpenedStore, place: StorePlace, settings: SchedulerSett
     """A new node on the store."""
     state = state_directory(place)
     clock: Clock = SYSTEM_CLOCK
-    host_id, named = "", str(state.resolve())
+    host_id, named, layout = "", str(state.resolve()), 0
+    refuse_torture_settings(place)
     if isinstance(place, PostgresAddress):
-        clock, host_id, named = store.clock(), host_identity(state), place.shown  # without a password
-    node = this_node(settings.max_concurrent_jobs, clock, host_id, settings.labels)
+        clock, host_id, layout = store.clock(), host_identity(state), LAYOUT
+        named = place.shown  # without a password
+        if not place.is_guarded:
+            fields = {"store": place.shown, "so": "add sslmode=verify-full to the address"}
+            log_event(log, "the connection to the database is not checked", fields, logging.WARNING)
+    node = replace(this_node(settings.max_concurrent_jobs, clock, host_id, settings.labels), layout=layout)
     logs = LogDirectory(state / "logs")
     run_context = RunContext.of_this_process(logs, clock, environment={"CHRONEX_STORE": named})
     engine = Engine(store, node.id, settings.max_concurrent_jobs)
@@ -172,6 +198,17 @@ def _build_daemon(store: OpenedStore, place: StorePlace, settings: SchedulerSett
     daemon = Daemon(store, engine, run_context, node, settings, keepers=keepers)
     add_maintenance(daemon, logs, settings)
     return daemon
+
+
+def refuse_torture_settings(place: StorePlace) -> None:
+    """Leases that run out faster than those of other nodes would take running work away from them."""
+    if torture_settings.is_set() and not is_torture_store(place):
+        names = f"{torture_settings.PACE_VARIABLE} and {torture_settings.CLOCK_VARIABLE}"
+        raise ChronexError(f"{names} are for the daemons of chronex torture alone; take them out of the environment")
+
+
+def is_torture_store(place: StorePlace) -> bool:
+    return isinstance(place, PostgresAddress) and place.schema.startswith(torture_settings.SCHEMA_PREFIX)
 
 
 class _Ends:
@@ -242,10 +279,18 @@ async def _run(
     if file is not None:
         daemon.problem_of_successor = partial(_problem_of, file)
         Reloader(daemon, file).attach()
+    elif foreground is None:
+        loop.add_signal_handler(signal.SIGHUP, partial(_say_no_file, daemon))
     if seconds is not None:
         loop.call_later(seconds, daemon.stop)
     async with serve_metrics(daemon, settings):
         await daemon.run(once=once)
+
+
+def _say_no_file(daemon: Daemon) -> None:
+    """A signal that asks for a job file must not end a daemon that has none."""
+    problem = "this daemon has no job file of its own; bring jobs in with: chronex apply"
+    daemon.journal("ConfigurationRejected", {"because": "SIGHUP", "error": problem})
 
 
 def _begin_foreground(daemon: Daemon, foreground: Foreground, stop: Stop) -> None:

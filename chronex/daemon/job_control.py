@@ -145,8 +145,8 @@ class JobControl:
         self,
         job: str,
         /,
-        schedule: str,
-        run: Runnable,
+        schedule: str = "",
+        run: Runnable = (),
         *,
         args: Iterable[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
@@ -315,16 +315,29 @@ class JobControl:
         return self._change(lambda records: commands.cancel(records, _id(occurrence), self._actor, reason))
 
     def replay(
-        self, occurrence: str | PastRun, reason: str, *, as_of: str = "then", only: Iterable[str] = ()
+        self,
+        occurrence: str | PastRun,
+        reason: str,
+        *,
+        as_of: str = "then",
+        only: Iterable[str] = (),
+        with_children: bool = False,
     ) -> Replayed:
         """Run one that has ended once more, at its old scheduled time.
 
-        `as_of` is "then" for the version of the job that it ran, or "now". With `only`, these tasks of it.
+        `as_of` is "then" for the version of the job that it ran, or "now". With `only`, these tasks of it;
+        `with_children`, the jobs that follow it run again too, once it has completed.
         """
         tasks, why = tuple(only), _reason(reason)
         return self._change(
             lambda records: commands.replay(
-                records, _id(occurrence), self._actor, why, as_of=_as_of(as_of), only=tasks
+                records,
+                _id(occurrence),
+                self._actor,
+                why,
+                as_of=_as_of(as_of),
+                only=tasks,
+                with_children=with_children,
             )
         )
 

@@ -26,8 +26,9 @@ from chronex.daemon.wakeups import (
     WakeupDetector,
     wake_on_clock_set,
 )
-from chronex.engine.clock_steps import begin_where_never_set, follow_clock, newest_sign, rewind
+from chronex.engine.clock_steps import begin_where_never_set, follow_clock, follow_shared_clock, newest_sign, rewind
 from chronex.engine.commands import bound_dead_letters
+from chronex.engine.commands.boot_starts import start_jobs_of_boot
 from chronex.engine.commands.stopping import RESTART
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.engine.membership import KILL_AFTER_MS, STOP_AFTER_MS, TRUSTED_MS, is_any_silent, is_here
@@ -48,7 +49,7 @@ from chronex.run import RunContext, is_alive
 from chronex.run.functions import Calls
 from chronex.run.secret_values import has_secret
 from chronex.storage import journal
-from chronex.storage.ports import ReadTransaction, Store, Transaction
+from chronex.storage.ports import FailsOver, LostCommits, ReadTransaction, Store, Transaction
 from chronex.storage.records import EVERYTHING, Reading, Records
 from chronex.storage.scopes import JOURNAL_ONLY
 
@@ -93,6 +94,8 @@ class Daemon:
         self.troubles = NodeTroubles(self.clock, self._tell_troubles)
         self.registration = Registration(store, node, self.clock, self._described)
         self.registration.on_trusted = self._tell_keepers
+        if isinstance(store, FailsOver):
+            store.on_went_back = self._went_back
         engine.placement = lambda job: fits_node(job, self.node)
         engine.epoch = node.epoch if node.lease_ms else None
         self.calls = calls or Calls()
@@ -240,6 +243,17 @@ class Daemon:
         """No new claim from now on; running work may take its time."""
         self.stop(StopMode.DRAIN)
 
+    def _went_back(self, lost: LostCommits) -> None:
+        """Called on a thread of the store: what others have decided on meanwhile must not go on here too."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(lambda: self._note(self._end_taken(lost)))
+
+    async def _end_taken(self, lost: LostCommits) -> None:
+        log_event(log, "StoreWentBack", {"conflicts": list(lost.conflicts)}, logging.WARNING)
+        if lost.conflicts:
+            running = await self.store.view_async(lambda tx: _running(Reading(tx)))
+            self.executor.stop_all_but({one.id for one in running if one.owner == self.node.id})
+
     def note_functions(self) -> None:
         """This program has a further function: tell others, and look again at what is due."""
         self._note(self._tell_functions())  # else the next heartbeat tells it
@@ -298,6 +312,7 @@ class Daemon:
         if not self.registration.is_shared:  # the clock of a database is no machine's to set
             self._check_clock_set_back()
         self._ages = AgeClock(self.clock, await self.store.view_async(lambda tx: Reading(tx).nodes()))
+        await self._start_jobs_of_boot()
         await self.registration.put(self.node)
         if self.keepers is not None and self.keepers.starts_at_once:
             # After the record: others clear away what lies there of a node that they do not know.
@@ -309,12 +324,20 @@ class Daemon:
         await self._take_over()
         self.on_begun()
 
+    async def _start_jobs_of_boot(self) -> None:
+        """Before this node is on record, by which the next one sees that the boot has been answered."""
+        now_ms = self.clock.wall_ms()
+        asked = await self.store.update_async(lambda tx: start_jobs_of_boot(Records(tx, now_ms), self.node))
+        if asked:
+            log_event(log, "first daemon since the machine was started", {"jobs": ", ".join(asked[:20])})
+
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""
-        if self._jumps or not self.registration.is_trusted:
+        if (self._jumps and not self.registration.is_shared) or not self.registration.is_trusted:
             return Tick((), None, has_more=False)
         now_ms = self.clock.wall_ms()
         try:
+            await self._follow_shared()
             resting = await self.store.view_async(self.engine.resting(now_ms))
             if self._away_since_ms is not None and self.registration.is_shared and self.executor.patience.waiting:
                 # Ends come first: what is decided before them would find work running that is over.
@@ -469,8 +492,10 @@ class Daemon:
         jump = detector.check()
         if jump is not None:
             self.executor.prestart.discard()
-            if not self.registration.is_shared:
+            if not self.registration.is_shared or jump.set_by_ms:
                 self._jumps.append(jump)
+        if self.registration.is_shared:
+            return  # before the next tick, and not on the loop
         try:
             while self._jumps:
                 self._follow(self._jumps[0])
@@ -486,6 +511,17 @@ class Daemon:
             followed = follow_clock(self.store, jump.set_by_ms, jump.at_ms, self.node.id)
             fields |= {"retries": followed.retries, "jobs": followed.jobs}
         self.journal(jump.name, fields)
+
+    async def _follow_shared(self) -> None:
+        """The clock of the database was set: the jobs follow once, whoever of the nodes comes first."""
+        while self._jumps:
+            jump = self._jumps[0]
+            update = follow_shared_clock(jump.set_by_ms, jump.at_ms, self.node.id)
+            followed = await self.store.update_async(update)
+            del self._jumps[0]
+            if followed is not None:
+                fields = {"told": jump.describe(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
+                self.journal(jump.name, {**fields, "retries": followed.retries, "jobs": followed.jobs})
 
     def _check_clock_set_back(self) -> None:
         """The clock may have been put right while no scheduler was there to see it."""

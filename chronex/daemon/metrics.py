@@ -339,7 +339,7 @@ class PageWriter:
 def _gauges(reading: Reading, now_ms: int) -> Iterator[tuple[str, str, int]]:
     """Name, help and value, counted by the keys of the indexes; only the jobs themselves are read."""
     paused = sum(job.progress.is_paused_at(now_ms) for job in reading.jobs(limit=1_000_000))
-    queued = _entries(reading, keys.QUEUED + keys.OCCURRENCE)
+    queued = _entries(reading, keys.QUEUED + keys.OCCURRENCE) + _entries(reading, keys.PARKED + keys.OCCURRENCE)
     yield "scheduler_jobs_running", "Occurrences that run now.", _entries(reading, keys.ACTIVE + keys.OCCURRENCE)
     yield "scheduler_jobs_in_queue", "Occurrences that wait for their turn.", queued
     yield "scheduler_jobs_paused", "Jobs that are paused.", paused

@@ -20,10 +20,12 @@ from chronex.engine import idempotency
 from chronex.engine.engine import Engine
 from chronex.engine.orders import Launch
 from chronex.engine.plan import Chance, plan_job
+from chronex.engine.task_graph import startable
 from chronex.errors import CustomScheduleError
 from chronex.model.job import Call, Job, JobProgress
-from chronex.model.occurrence import Attempt, Occurrence
-from chronex.model.policies import OverlapPolicy, TaskMode
+from chronex.model.job_parameters import defaults_of
+from chronex.model.occurrence import Attempt, Occurrence, Run
+from chronex.model.policies import OverlapPolicy
 from chronex.model.states import OccurrenceState
 from chronex.run import AttemptRequest
 from chronex.run.command_runner import CommandRunner, HeldCommand
@@ -71,6 +73,8 @@ def _is_free(reading: Reading, job: Job, occurrence: Occurrence, at_ms: int) -> 
     """No other occurrence blocks it now, and nothing must be done before its command begins."""
     if not job.enabled or job.progress.is_paused_at(at_ms) or job.on_start is not None:
         return False
+    if job.after:  # what it is given, and whether it starts at all, is known when those have ended
+        return False
     if occurrence.version != job.version or occurrence.overrides is not None:
         return False
     return job.overlap is OverlapPolicy.ALLOW or not reading.is_active(job.id)
@@ -79,8 +83,11 @@ def _is_free(reading: Reading, job: Job, occurrence: Occurrence, at_ms: int) -> 
 def _launches(job: Job, occurrence: Occurrence) -> Iterator[Launch]:
     tasks = [task for task in job.tasks if not occurrence.only or task.name in occurrence.only]
     fired = job.progress.counters.fired + 1
-    claimed = replace(occurrence, last_run_ms=job.progress.last_run_ms, fire_count=fired)
-    begun = tasks if job.mode is TaskMode.PARALLEL else tasks[:1]
+    given = occurrence.parameters
+    parameters = {**defaults_of(job.parameters), **given} if job.parameters else given
+    claimed = replace(occurrence, last_run_ms=job.progress.last_run_ms, fire_count=fired, parameters=parameters)
+    runs = {task.name: Run(job=job.id, nominal_ms=occurrence.nominal_ms, task=task.name) for task in tasks}
+    begun = startable(job, runs)
     for fence, task in enumerate(begun, start=job.progress.fence + 1):
         if not isinstance(task.run, Call):
             attempt = Attempt(

@@ -1,9 +1,12 @@
-"""The job file read again, on SIGHUP or when it has changed: the whole new configuration, or the old one."""
+"""The job file read again, on SIGHUP, or when it was saved and `watch` is set: the whole new configuration, or the
+old one."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import stat
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -51,7 +54,7 @@ class Reloader:
         self._at_work = asyncio.Lock()
 
     def attach(self) -> None:
-        """Listen to SIGHUP, and check the file every few seconds."""
+        """Listen to SIGHUP, and check the file every few seconds where `watch` asks for that."""
         loop = asyncio.get_running_loop()
         self._requests: set[asyncio.Task[None]] = set()
 
@@ -66,6 +69,8 @@ class Reloader:
 
     async def check(self) -> None:
         """Read a file that changed, once it has stayed the same for one check: it may still be being written."""
+        if not self._daemon.executor.settings.watch:
+            return  # saving is not applying
         found = await asyncio.to_thread(_signature, self._file.path)
         is_still, self._seen = found == self._seen, found
         if found != self._known and is_still and found is not None:
@@ -89,7 +94,7 @@ class Reloader:
     def _refuse_empty(self) -> None:
         """A save that a full disk cut short must not remove every job; a user who means it runs apply."""
         if self._known is not None and self._known[1] == 0 and self._file.path.is_file():
-            raise ChronexError("the file is empty; to remove all jobs run: chronex apply")
+            raise ChronexError("the file is empty; to remove all jobs run: chronex apply --prune")
 
     def _apply(self, found: JobFile, why: str) -> dict[str, Any]:
         daemon = self._daemon
@@ -99,7 +104,7 @@ class Reloader:
             daemon.clock.wall_ms(),
             actor=f"run ({why})",
             policy=Policy(found.settings.update_policy),
-            owns=file_source(self._file.path),
+            owns=file_source(self._file.path)._replace(may_prune=False),
         )
         counted = Counter(change.change for change in changes)
         return {change.value: counted[change] for change in Change if counted[change]}
@@ -131,8 +136,18 @@ def _error_fields(error: ChronexError) -> dict[str, Any]:
 
 
 def _signature(path: Path) -> Signature | None:
+    """What changes when the file does, or any job file of the directory."""
     try:
         found = path.stat()
+        if stat.S_ISDIR(found.st_mode):
+            return _signature_of_directory(path)
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _signature_of_directory(path: Path) -> Signature:
+    with os.scandir(path) as entries:
+        files = sorted((e.name, e.stat()) for e in entries if e.name.endswith(".toml") and not e.name.startswith("."))
+    marks = [(name, found.st_mtime_ns, found.st_size, found.st_ino) for name, found in files]
+    return hash(tuple(marks)), sum(found.st_size for _, found in files), len(files)

@@ -16,10 +16,11 @@ from chronex.engine.plan import next_plan_ms
 from chronex.model.event import Event
 from chronex.model.job import Job, JobProgress
 from chronex.model.occurrence import Run
-from chronex.model.records import Node
+from chronex.model.records import Idempotency, Node
 from chronex.model.states import RunState
 from chronex.storage import journal
-from chronex.storage.ports import ReadTransaction, Store, Transaction
+from chronex.storage.keys import idempotency_key
+from chronex.storage.ports import ReadTransaction, Store, Transaction, UpdateFn
 from chronex.storage.records import Reading, Records
 from chronex.timing.job_schedule import is_interval, is_known, schedule_of
 
@@ -50,6 +51,35 @@ def follow_clock(store: Store, by_ms: int, now_ms: int, node: str) -> Followed:
         return Followed(jobs, retries)
 
     return store.update(write)
+
+
+_SHARED_STEP = "chronex: the clock of the store was set"
+# Nodes find out within seconds of one another, and by about the same amount, that the clock of their store was set.
+_SAME_STEP_MS = 120_000
+_SAME_SIZE_MS = 5_000
+
+
+def follow_shared_clock(by_ms: int, now_ms: int, node: str) -> UpdateFn[Followed | None]:
+    """The same for a store that machines share, all of which find it out: one of them moves the jobs, and is given
+    how many; each moves what waits at itself."""
+
+    def write(tx: Transaction) -> Followed | None:
+        records = Records(tx, now_ms)
+        retries = _move_waits(records, by_ms, node)
+        found = records.get(idempotency_key(_SHARED_STEP), Idempotency)
+        if found is not None and _is_same_step(found, by_ms, now_ms):
+            return None
+        records.put(
+            Idempotency(key=_SHARED_STEP, expires_ms=now_ms + _SAME_STEP_MS, holder=str(by_ms), created_ms=now_ms)
+        )
+        jobs = _rewind(records, now_ms) if by_ms < 0 else _begin_later(records, by_ms, now_ms)
+        return Followed(jobs, retries)
+
+    return write
+
+
+def _is_same_step(found: Idempotency, by_ms: int, now_ms: int) -> bool:
+    return abs(found.created_ms - now_ms) < _SAME_STEP_MS and abs(int(found.holder) - by_ms) < _SAME_SIZE_MS
 
 
 def rewind(store: Store, now_ms: int) -> int:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from chronex.engine.admit import MOST_QUEUED, Verdict, admit, barred_now, gives_way, is_held
 from chronex.engine.decided_spans import spans_with_latest
-from chronex.engine.lifecycle import Lifecycle, waiting_first
+from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.membership import awake_since, refuse_lost
 from chronex.engine.notices import hooks_left, hooks_waiting, note_missed
 from chronex.engine.orders import AttemptEnd, Order
@@ -29,6 +29,7 @@ from chronex.engine.plan import (
     span_data,
     waits_until,
 )
+from chronex.engine.retries import waiting_first
 from chronex.engine.takeover import IsAlive, IsKept, take_over
 from chronex.engine.update.targets import living, make_targets
 from chronex.errors import CustomScheduleError, StaleClaimError
@@ -418,6 +419,7 @@ class _Decisions:
                 self.lifecycle.end_unstarted(occurrence, state, outcome.reason)
             elif occurrence.due_ms <= self.records.now_ms:
                 self._admit(occurrence)
+        self.lifecycle.decide_waiting_for(job.id)
 
     def _plan_targets(self, job: Job) -> None:
         """A job that runs on each node: those that fit have jobs of their own, which are planned by them."""
@@ -471,7 +473,9 @@ class _Decisions:
             self._admit_now(job, occurrence, lacking)
 
     def _admit_now(self, job: Job, occurrence: Occurrence, lacking: str) -> None:
-        """By the overlap policy and the pool; where no node can run it (`lacking` says why), it waits."""
+        """By parents, the overlap policy and the pool; where no node can run it (`lacking` says why), it waits."""
+        if job.after and not self.lifecycle.followers.lets_start(job, occurrence):
+            return
         running, retry_ms = self._in_the_way(job, occurrence)
         replaced = self._replaced_by(job, occurrence)
         waiting = self.records.queued_before(occurrence, MOST_QUEUED + len(replaced) + 1) - len(replaced)
@@ -527,7 +531,7 @@ class _Decisions:
         """The other occurrences that run, and when the first of them is tried again where it only waits for that."""
         others = [other for other in self.records.active(job.id) if other.nominal_ms != occurrence.nominal_ms]
         running = [other for other in others if not self.lifecycle.preempt_retry(other, occurrence)]
-        return waiting_first(self.records, running)
+        return waiting_first(self.records, running) if running else ([], None)
 
     def _start(self, job: Job, occurrence: Occurrence) -> None:
         self.lifecycle.start(job, occurrence)
@@ -535,8 +539,9 @@ class _Decisions:
 
     def _queue(self, occurrence: Occurrence, reason: Reason) -> None:
         if occurrence.state is OccurrenceState.QUEUED:
-            if reason.code is ReasonCode.NO_NODE and occurrence.reason != reason:
-                self.records.put(replace(occurrence, reason=reason))
+            is_released = occurrence.released_ms is not None  # its parents have completed: it waits its turn
+            if is_released or (reason.code is ReasonCode.NO_NODE and occurrence.reason != reason):
+                self.records.put(replace(occurrence, released_ms=None, reason=reason))
             return
         self.records.advance(occurrence, OccurrenceState.QUEUED, reason=reason)
         self._emit("OccurrenceQueued", occurrence.job, occurrence.nominal_ms, reason)

@@ -236,6 +236,7 @@ _RUN_STATUS = {
     RunState.SUCCESS: "succeeded",
     RunState.RETRY: "waiting_for_retry",
     RunState.CANCELED: "canceled",
+    RunState.SKIPPED: "skipped",
 }
 
 

@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from itertools import chain
+from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
 
 from chronex.engine import idempotency, task_state
+from chronex.engine.following import Followers
+from chronex.engine.handed_values import inputs_of
 from chronex.engine.job_counters import counted, pause_event
 from chronex.engine.notices import note_end, note_on_time, note_start, order_hook
-from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order
+from chronex.engine.orders import NO_INPUTS, AttemptEnd, Cancel, Launch, Order
 from chronex.engine.plan import Chance, next_plan_ms
+from chronex.engine.retries import has_begun, may_repeat, retry_at, retry_of
+from chronex.engine.task_graph import (
+    UNDER_WAY,
+    goes_on,
+    left_out,
+    outcome_of,
+    outlives_cancel,
+    outlives_failure,
+    startable,
+    stopping_run,
+)
 from chronex.model.event import Event
 from chronex.model.job import Job, Task
+from chronex.model.job_parameters import defaults_of
 from chronex.model.occurrence import Attempt, Occurrence, Run
-from chronex.model.policies import (
-    SHORTEST_PAUSE_MS,
-    Cadence,
-    CrashPolicy,
-    FailureStrategy,
-    OverlapPolicy,
-    RetryPolicy,
-    TaskMode,
-    retry_pause,
-)
-from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, of_task
+from chronex.model.policies import SHORTEST_PAUSE_MS, Cadence, OverlapPolicy
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text
 from chronex.model.states import AttemptState, OccurrenceState, RunState, advance, is_final
-from chronex.storage.records import Reading, Records
+from chronex.storage.records import Records
 from chronex.timing.job_schedule import is_interval, options_of, schedule_of
 
 # A task that takes the scheduler down with it is not tried for ever.
 _MOST_CRASHES = 3
-_FAILED = (OccurrenceState.FAILED, OccurrenceState.FAILED_STALE)
 
 
 class Lifecycle:
@@ -46,6 +49,20 @@ class Lifecycle:
         self.may_start = True  # a node that stops starts nothing more, not even the next task
         self.tells_node = False  # where machines share the store, each event says which node wrote it
         self.can_run: Callable[[Job], bool] = lambda job: True  # a task whose function this node has not waits
+
+    @property
+    def followers(self) -> Followers:
+        """What follows other jobs; most jobs follow nothing, and nothing follows them."""
+        return Followers(self.records, self.end_unstarted, self.emit)
+
+    def _decide_followers(self, ended: Occurrence) -> None:
+        if self.records.has_followers(ended.job):
+            self.followers.decide(ended)
+
+    def decide_waiting_for(self, job: str) -> None:
+        """The instants of the job were decided, or are others now: who waits for it may wait no longer."""
+        if self.records.has_followers(job):
+            self.followers.decide_all_waiting(job)
 
     # -- occurrences -------------------------------------------------------------------------------------
 
@@ -74,6 +91,8 @@ class Lifecycle:
             last_run_ms=job.progress.last_run_ms,
             fire_count=job.progress.counters.fired + 1,
             deadline_ms=None if timeout is None else now + timeout,
+            released_ms=None,
+            parameters=_parameters(version, occurrence),
         )
         self._count(job.id, last_run_ms=now, fired=1)
         self.emit("OccurrenceStarted", claimed, data=_start_data(version, occurrence, now))
@@ -81,8 +100,9 @@ class Lifecycle:
         if not tasks:  # job files and programs are refused without one, and older ones may be stored
             self._finish(claimed, OccurrenceState.FAILED, Reason(ReasonCode.NO_TASKS))
             return
+        runs: dict[str, Run] = {}
         for task in tasks:
-            run = Run(
+            run = runs[task.name] = Run(
                 job=job.id,
                 nominal_ms=occurrence.nominal_ms,
                 task=task.name,
@@ -91,36 +111,48 @@ class Lifecycle:
             )
             self.records.create(run)
         self._call_hook(version, claimed, "on_start")
-        begun = [
-            self._start_run(version, claimed, task)
-            for task in (tasks if version.mode is TaskMode.PARALLEL else tasks[:1])
-        ]
+        begun = [self._start_run(version, claimed, task) for task in startable(version, runs)]
         if not all(begun):
             self.continue_or_finish(version, claimed)
 
-    def end_unstarted(self, occurrence: Occurrence, state: OccurrenceState, reason: Reason) -> None:
+    def end_unstarted(self, occurrence: Occurrence, state: OccurrenceState, reason: Reason, **changes: Any) -> None:
         """End an occurrence that never ran."""
-        ended = self.records.advance(occurrence, state, reason=reason, finished_ms=self.records.now_ms)
+        ended = self.records.advance(occurrence, state, reason=reason, finished_ms=self.records.now_ms, **changes)
         counted = {OccurrenceState.SKIPPED: "skipped", OccurrenceState.MISSED: "missed"}.get(state, "canceled")
         self._count(occurrence.job, **{counted: 1})
         self.emit(f"Occurrence{state.value.capitalize()}", ended, reason)
         self._wake_fixed_delay(occurrence.job)
+        self._decide_followers(ended)
 
     def cancel(self, occurrence: Occurrence, reason: Reason) -> bool:
         """End it where nothing runs; else cancel what waits, and keep the request for its owner or a successor.
 
-        True when it has ended in this transaction.
+        A task that runs `always` still does; asked a second time, it does not either. True when the occurrence has
+        ended in this transaction.
         """
         if occurrence.state is not OccurrenceState.RUNNING:
             self.end_unstarted(occurrence, OccurrenceState.CANCELED, reason)
             return True
+        version = None if occurrence.cancel_reason else self.version_of(occurrence)
         for run in self.records.runs(occurrence.job, occurrence.nominal_ms):
-            self._cancel_run(run, reason)
+            if version is None or not outlives_cancel(version, run):
+                self._cancel_run(run, reason)
         if self._running_attempts(occurrence):
             self.records.put(replace(occurrence, cancel_reason=reason, cancel_ms=self.records.now_ms))
             return False
+        if version is not None and self._leave_rest(version, occurrence):
+            self.records.put(replace(occurrence, cancel_reason=reason))
+            return False
         self._finish(occurrence, OccurrenceState.CANCELED, reason)
         return True
+
+    def _leave_rest(self, job: Job, occurrence: Occurrence) -> bool:
+        """What outlives a cancel is due at once, for a node to begin; False where nothing does."""
+        runs = self._runs_by_task(job, occurrence)
+        waiting = startable(job, runs)
+        for task in waiting:
+            self._leave_to_successor(runs[task.name])
+        return bool(waiting) or any(run.state is RunState.RETRY for run in runs.values())
 
     def order_stop(self, occurrence: Occurrence, reason: Reason) -> None:
         self.orders += [Cancel(attempt, reason) for attempt in self._running_attempts(occurrence)]
@@ -134,7 +166,7 @@ class Lifecycle:
         ended = self.records.advance(occurrence, state, reason=reason, finished_ms=now, errors=errors)
         good = state is OccurrenceState.COMPLETED
         job = self.records.job(occurrence.job)
-        if job is not None:
+        if job is not None and (job.notify is not None or job.progress.late_ms is not None):
             note_end(self.records, job, ended)
             note_on_time(self.records, job, ended)
         self.emit(f"Occurrence{_event_word(state)}", ended, reason, data={"errors": errors} if errors else None)
@@ -144,6 +176,7 @@ class Lifecycle:
         if version is not None:
             self._call_hook(version, ended, "on_complete")
         self._wake_fixed_delay(occurrence.job)
+        self._decide_followers(ended)
 
     def _wake_fixed_delay(self, job_id: str) -> None:
         """An interval with a fixed delay counts from the end of its run, or of the occurrence that was skipped."""
@@ -218,8 +251,13 @@ class Lifecycle:
             created_ms=now,
         )
         self.records.create(attempt)
-        self.emit(event, occurrence, task=task.name, attempt=number, data={"node": self.node})
-        self.orders.append(Launch(job, occurrence, task, attempt, run.idempotency_key))
+        data: dict[str, Any] = {"node": self.node}
+        if task.needs:
+            data["needs"] = [one.name for one in job.tasks if {one.name, one.matrix_of} & set(task.needs)]
+        self.emit(event, occurrence, task=task.name, attempt=number, data=data)
+        is_alone = len(job.tasks) == 1 and not occurrence.parents
+        inputs = NO_INPUTS if is_alone else inputs_of(self.records, job, occurrence, task)
+        self.orders.append(Launch(job, occurrence, task, attempt, run.idempotency_key, inputs))
         return True
 
     def _next_fence(self, job_id: str) -> int:
@@ -315,6 +353,8 @@ class Lifecycle:
             usage=end.usage,
             leftovers=end.leftovers,
             errno=end.errno,
+            values=end.values or {},
+            values_problem=end.values_problem,
             finished_ms=_end_of(attempt, end.finished_ms, self.records.now_ms),
         )
         occurrence = self.records.occurrence(attempt.job, attempt.nominal_ms)
@@ -369,25 +409,48 @@ class Lifecycle:
         return retry_at(policy, counted, self.records.now_ms, self.chance, self.shortest_pause_ms)
 
     def continue_or_finish(self, job: Job, occurrence: Occurrence) -> None:
-        """Start the next task, wait for what runs, or end the occurrence, by the states of all its runs."""
-        runs = self._runs_by_task(job, occurrence)
-        stopper = stopping_run(job, runs)
-        if stopper is not None:
-            self._stop_peers(job, occurrence, runs, stopper)
-            runs = self._runs_by_task(job, occurrence)
-        if any(run.state in (RunState.CLAIMED, RunState.RUNNING, RunState.RETRY) for run in runs.values()):
+        """Start what may begin, wait for what runs, or end the occurrence, by the states of all its runs."""
+        while True:
+            runs = self._decided_runs(job, occurrence)
+            ready = startable(job, runs)
+            refused = [task for task in ready if not self._begin(job, occurrence, task, runs[task.name])]
+            if not refused:  # one that was is over, and others may have waited for its end
+                break
+        if ready or any(run.state in UNDER_WAY for run in runs.values()):
             return
-        waiting = [task for task in job.tasks if task.name in runs and runs[task.name].state is RunState.SCHEDULED]
-        for task in waiting:  # where a task has failed, only those that are set to `continue` wait still
-            if occurrence.deadline_ms is not None and occurrence.deadline_ms <= self.records.now_ms:
-                self._cancel_run(runs[task.name], Reason(ReasonCode.EXECUTION_TIMEOUT))
-                continue
-            if not self.may_start or not self.can_run(job):
-                self._leave_to_successor(runs[task.name])
-                return
-            if self._start_run(job, occurrence, task):
-                return
+        for run in runs.values():  # of a version that is lost, and that needed what the present one does not have
+            self._cancel_run(run, Reason(ReasonCode.TASK_REMOVED))
         self._finish(occurrence, *outcome_of(job, self._runs_by_task(job, occurrence).values()))
+
+    def _begin(self, job: Job, occurrence: Occurrence, task: Task, run: Run) -> bool:
+        """Start it, or leave it to another node; False where it is over instead."""
+        if occurrence.deadline_ms is not None and occurrence.deadline_ms <= self.records.now_ms:
+            self._cancel_run(run, Reason(ReasonCode.EXECUTION_TIMEOUT))
+            return False
+        if not self.may_start or not self.can_run(job):
+            self._leave_to_successor(run)
+            return True
+        return self._start_run(job, occurrence, task)
+
+    def _decided_runs(self, job: Job, occurrence: Occurrence) -> dict[str, Run]:
+        """The runs, after those are ended that will never begin or that a failure stops."""
+        runs = self._runs_by_task(job, occurrence)
+        while hopeless := left_out(job, runs):
+            for run, reason in hopeless:
+                runs[run.task] = self._leave_out(occurrence, run, reason)
+        stopper = stopping_run(job, runs)
+        if stopper is None:
+            return runs
+        self._stop_peers(job, occurrence, runs, stopper)
+        return self._decided_runs(job, occurrence) if self._has_changed(job, occurrence, runs) else runs
+
+    def _has_changed(self, job: Job, occurrence: Occurrence, runs: dict[str, Run]) -> bool:
+        return self._runs_by_task(job, occurrence) != runs
+
+    def _leave_out(self, occurrence: Occurrence, run: Run, reason: Reason) -> Run:
+        skipped = self.records.advance(run, RunState.SKIPPED, reason=reason, finished_ms=self.records.now_ms)
+        self.emit("TaskRunSkipped", occurrence, reason, task=run.task)
+        return skipped
 
     def _runs_by_task(self, job: Job, occurrence: Occurrence) -> dict[str, Run]:
         """By name where the version says which there are; by a scan where that version is lost."""
@@ -401,22 +464,23 @@ class Lifecycle:
         self.records.put(replace(run, next_attempt_ms=self.records.now_ms))
 
     def _stop_peers(self, job: Job, occurrence: Occurrence, runs: dict[str, Run], failed: Run) -> None:
-        """Fail fast: peers are canceled, except those that are set to `continue`, by themselves or by their job.
+        """Fail fast: peers are canceled, except those that are set to `continue` or are there for a failure.
 
-        Where a run was canceled, by a person, a timeout or a stop, what has not begun does not begin.
+        Where a run was canceled, by a person, a timeout or a stop, what has not begun begins only if it always does.
         """
         is_canceled = failed.state is RunState.CANCELED
         reason = failed.reason if is_canceled else Reason(ReasonCode.PEER_FAILED, failed.task)
         for run in runs.values():
-            continues = goes_on(job, run)
+            begins = outlives_cancel(job, run) if is_canceled else outlives_failure(job, run)
+            continues = begins or goes_on(job, run)
             if run.state is RunState.RUNNING and not continues:
                 attempt = self.records.attempt(run.job, run.nominal_ms, run.task, run.attempts)
-                if attempt is not None:
+                if attempt is not None and Cancel(attempt, reason) not in self.orders:
                     self.orders.append(Cancel(attempt, reason))
             elif run.state is RunState.RETRY:
                 if not continues:
                     self._cancel_run(run, reason)
-            elif run.state is RunState.SCHEDULED and (is_canceled or not continues):
+            elif run.state is RunState.SCHEDULED and not begins:
                 self._cancel_run(run, reason)
 
     def _call_hook(self, job: Job, occurrence: Occurrence, hook: str) -> None:
@@ -456,6 +520,10 @@ class Lifecycle:
         )
 
 
+def _parameters(job: Job, occurrence: Occurrence) -> dict[str, str]:
+    return {**defaults_of(job.parameters), **occurrence.parameters} if job.parameters else occurrence.parameters
+
+
 def _names_given(task: Task | None, occurrence: Occurrence) -> tuple[str, ...]:
     """The names of the variables that the task was given, for readers of a dead letter; values may be secrets."""
     own = (*task.env, *task.secrets) if task is not None else ()
@@ -473,6 +541,8 @@ def _start_data(job: Job, occurrence: Occurrence, now_ms: int) -> dict[str, Any]
         data["recovery"] = True
     if occurrence.manual or occurrence.replay_of:
         data["manual"] = True
+    if occurrence.parents:
+        data["parents"] = occurrence.parents
     return data
 
 
@@ -480,96 +550,8 @@ def _event_word(state: OccurrenceState) -> str:
     return "".join(word.capitalize() for word in state.value.split("_"))
 
 
-_ENDED_BADLY = (RunState.FAILED, RunState.DLQ)
-
-
-def goes_on(job: Job, run: Run) -> bool:
-    """Its task is set to `continue`, by itself or by its job: it stops no other one, and no other one stops it."""
-    task = job.task(run.task)
-    return task is not None and job.failure_for(task) is FailureStrategy.CONTINUE
-
-
-def stopping_run(job: Job, runs: Mapping[str, Run]) -> Run | None:
-    """A run that was canceled, or failed for good under a strategy that does not go on."""
-    found = [runs[task.name] for task in job.tasks if task.name in runs]
-    canceled = [run for run in found if run.state is RunState.CANCELED and not is_done_already(run)]
-    failed = (run for run in found if run.state in _ENDED_BADLY and not goes_on(job, run))
-    # What a failed peer has canceled says nothing of its own.
-    stopped = (run for run in canceled if run.reason.code is not ReasonCode.PEER_FAILED)
-    return next(chain(stopped, failed, canceled), None)
-
-
-def outcome_of(job: Job, runs: Iterable[Run]) -> tuple[OccurrenceState, Reason, int]:
-    """How an occurrence ends whose runs are all over, why, and how many of its tasks failed though it completed."""
-    over = [run for run in runs if not is_done_already(run)]
-    failed = [run for run in over if run.state in _ENDED_BADLY]
-    stopper = next((run for run in failed if not goes_on(job, run)), None)
-    if stopper is not None:
-        return OccurrenceState.FAILED, of_task(stopper.task, stopper.reason), 0
-    canceled = next((run for run in over if run.state is RunState.CANCELED), None)
-    if canceled is not None and canceled.reason.code is ReasonCode.EXECUTION_TIMEOUT:
-        return OccurrenceState.FAILED, of_task(canceled.task, canceled.reason), 0  # there was no time left for it
-    if canceled is not None:
-        return OccurrenceState.CANCELED, canceled.reason, 0
-    if failed:
-        return OccurrenceState.COMPLETED, of_task(failed[0].task, failed[0].reason), len(failed)
-    return OccurrenceState.COMPLETED, NO_REASON, 0
-
-
-def is_done_already(run: Run) -> bool:
-    """It was left out because its key has been executed; its peers go on as if it had succeeded."""
-    return run.state is RunState.CANCELED and run.reason.code is ReasonCode.IDEMPOTENT
-
-
-def retry_of(runs: Iterable[Run]) -> int | None:
-    """When the next of these runs is tried again, where they only wait for that; None where one of them runs."""
-    runs = list(runs)
-    if any(run.state in (RunState.CLAIMED, RunState.RUNNING) for run in runs):
-        return None
-    return min((run.next_attempt_ms or 0 for run in runs if run.state is RunState.RETRY), default=None)
-
-
-def waiting_first(reading: Reading, running: Iterable[Occurrence]) -> tuple[list[Occurrence], int | None]:
-    """Those that only wait for a retry come first, and when the first of all is tried again."""
-    known = [(retry_of(reading.runs(one.job, one.nominal_ms)), one) for one in running]
-    known.sort(key=lambda pair: pair[0] is None)
-    return [one for _, one in known], known[0][0] if known else None
-
-
-_JITTER_STEPS = 1_000_000
-
-
-def retry_at(
-    policy: RetryPolicy, attempts: int, now_ms: int, chance: Chance, shortest_ms: int = SHORTEST_PAUSE_MS
-) -> int | None:
-    """The time of the next attempt after `attempts` failed ones; None when the policy has no more."""
-    if policy.max is not None and attempts > policy.max:
-        return None
-    pause = retry_pause(policy, attempts, shortest_ms)
-    if policy.jitter:
-        # Up to `jitter` of the pause, either way, so that peers which failed together do not return together.
-        share = policy.jitter * (2 * chance.randrange(_JITTER_STEPS + 1) / _JITTER_STEPS - 1)
-        pause = max(shortest_ms, round(pause * (1 + share)))
-    return now_ms + pause
-
-
 def _end_of(attempt: Attempt, finished_ms: int | None, now_ms: int) -> int:
     """Its keeper may have seen the end long before a scheduler could record it; a clock may have been set since."""
     if finished_ms is None or attempt.started_ms is None or not attempt.started_ms <= finished_ms <= now_ms:
         return now_ms
     return finished_ms
-
-
-def has_begun(attempt: Attempt) -> bool:
-    """Its command may have run: its start is on record, and no keeper says that its barrier stayed shut."""
-    return attempt.started_ms is not None and attempt.reason.code is not ReasonCode.NEVER_STARTED
-
-
-def may_repeat(job: Job, attempt: Attempt) -> bool:
-    """`on_crash = "fail"` wants no second try of what may have done its work; what never began has not.
-
-    Nor has what its check has looked for in vain.
-    """
-    is_unknown = attempt.state is AttemptState.CRASHED and has_begun(attempt)
-    is_undone = attempt.reason.code is ReasonCode.CHECK_UNDONE
-    return not is_unknown or is_undone or job.on_crash is CrashPolicy.RETRY

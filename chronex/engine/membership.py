@@ -20,23 +20,24 @@ from chronex.model.event import Event
 from chronex.model.occurrence import ProcessIdentity
 from chronex.model.records import Node
 from chronex.storage.records import Records
+from chronex.torture_settings import paced
 
-LEASE_MS = 15_000
-RENEW_MS = 3_000
+LEASE_MS = paced(15_000)
+RENEW_MS = paced(3_000)
 # From the sending of its last word a node trusts itself for less long than others trust it.
-TRUSTED_MS = 13_000
+TRUSTED_MS = paced(13_000)
 # How much later than the end of its lease a node is given up: what was under way then has landed or never will.
-SLACK_MS = 2_000
+SLACK_MS = paced(2_000)
 # An observer that was silent itself may only have been cut off: it judges nobody until it was heard for a while.
-LONGEST_GAP_MS = 6_000
-STEADY_MS = 15_000
+LONGEST_GAP_MS = paced(6_000)
+STEADY_MS = paced(15_000)
 # Failovers of databases take up to two minutes and must end nothing.
-TAKEOVER_MS = 300_000
+TAKEOVER_MS = paced(300_000)
 
 # By its own boot time, counted from the sending of its last word: when a silent node's keeper stops what runs, and
 # when it kills what has not stopped.
-STOP_AFTER_MS = TAKEOVER_MS - 75_000
-KILL_AFTER_MS = TAKEOVER_MS - 15_000
+STOP_AFTER_MS = TAKEOVER_MS - paced(75_000)
+KILL_AFTER_MS = TAKEOVER_MS - paced(15_000)
 
 ProcessLives = Callable[[ProcessIdentity], bool]
 
@@ -104,8 +105,10 @@ def _may_judge(observer: Node | None, now_ms: int) -> bool:
 def renewed(node: Node, now_ms: int) -> Node:
     """The node as it says that it lives: after a gap it has to be heard for a while before it judges others."""
     was_silent = now_ms - node.seen_ms > LONGEST_GAP_MS
-    steady_since_ms = now_ms if was_silent or not node.steady_since_ms else node.steady_since_ms
-    return replace(node, seen_ms=max(now_ms, node.seen_ms), steady_since_ms=steady_since_ms)
+    # The store's clock was set back: a word that lies ahead of it would hold for as long as that is.
+    is_ahead = node.seen_ms - now_ms > LONGEST_GAP_MS
+    steady_since_ms = now_ms if was_silent or is_ahead or not node.steady_since_ms else node.steady_since_ms
+    return replace(node, seen_ms=now_ms if is_ahead else max(now_ms, node.seen_ms), steady_since_ms=steady_since_ms)
 
 
 def lose(records: Records, node: Node) -> Event:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from chronex.engine.execution_report import Report
@@ -9,6 +11,9 @@ from chronex.model.job import Job, Task, Work
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Usage
 from chronex.model.reasons import NO_REASON, Reason
 from chronex.model.records import Notice
+
+Inputs = Mapping[str, Mapping[str, str]]
+NO_INPUTS: Inputs = MappingProxyType({})
 
 
 class Launch(NamedTuple):
@@ -19,6 +24,8 @@ class Launch(NamedTuple):
     task: Task
     attempt: Attempt
     idempotency_key: str = ""
+    # What the tasks and jobs before it have handed over: by their name, then by the name of the value.
+    inputs: Inputs = NO_INPUTS
 
 
 class Cancel(NamedTuple):
@@ -72,3 +79,5 @@ class AttemptEnd(NamedTuple):
     retryable: bool = True
     finished_ms: int | None = None  # where it ended before it could be recorded
     task_state: dict[str, str | None] | None = None  # a name with None is removed
+    values: dict[str, str] | None = None  # for those that need it
+    values_problem: str = ""

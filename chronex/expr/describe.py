@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from chronex.expr.fields import Anchor, DayRule, FieldSet
 from chronex.expr.iso8601 import Moment, Period
-from chronex.expr.meaning import Cron, Every, Meaning, Once, Repeating
+from chronex.expr.meaning import AtStart, Cron, Every, Meaning, Once, Repeating
 from chronex.expr.option_block import Options
 from chronex.text.durations import format_duration
 
@@ -34,6 +34,8 @@ def describe(meaning: Meaning) -> str:
             text = _once_text(once)
         case Repeating() as repeating:
             text = _repeating_text(repeating)
+        case AtStart():
+            text = "Once each time the machine has started"
     zone = f" ({meaning.zone})" if meaning.zone else ""
     return text + zone + _options_text(meaning.options)
 

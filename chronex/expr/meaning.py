@@ -124,6 +124,16 @@ class Once(NamedTuple):
         return self._replace(at=moment_from_instant(reference_ms + self.relative))
 
 
+class AtStart(NamedTuple):
+    """Each time the machine has started: no instants of its own, because nobody knows when that will be."""
+
+    def __str__(self) -> str:
+        return "@start"
+
+    def meaning_key(self) -> tuple[Any, ...]:
+        return ("start",)
+
+
 class Repeating(NamedTuple):
     """An ISO 8601 repeating interval: start + k·period; `repetitions` after the first.
 
@@ -155,8 +165,10 @@ class Repeating(NamedTuple):
         return ("repeating", self.repetitions, at, self.period)
 
 
-Body: TypeAlias = Cron | Every | Once | Repeating
-_KINDS: dict[type, str] = {Cron: "cron", Every: "interval", Once: "once", Repeating: "repeating"}
+Body: TypeAlias = Cron | Every | Once | Repeating | AtStart
+_KINDS: dict[type, str] = {
+    Cron: "cron", Every: "interval", Once: "once", Repeating: "repeating", AtStart: "start",
+}  # fmt: skip
 
 
 class Meaning(NamedTuple):

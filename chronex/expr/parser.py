@@ -8,7 +8,7 @@ from typing import NamedTuple
 from chronex.expr.diagnostics import ParseReport, Rule
 from chronex.expr.fields import FIVE_FIELDS, SIX_FIELDS, ZERO_SECONDS, FieldSet, FieldSpec, read_field
 from chronex.expr.iso8601 import Moment, Period, parse_moment, parse_period, period_between
-from chronex.expr.meaning import ALIASES, Body, Cron, Every, Meaning, Once, Repeating
+from chronex.expr.meaning import ALIASES, AtStart, Body, Cron, Every, Meaning, Once, Repeating
 from chronex.expr.option_block import NO_OPTIONS, Fragment, Options, parse_options
 from chronex.expr.syntax_rules import E010, E011, E012, E013, E014, E017, E021
 from chronex.text.durations import parse_duration, suggest_duration
@@ -21,7 +21,7 @@ _WORD = r"[^ ]+"
 _OPENERS = {"{": "}", "<": ">"}
 _FOREIGN_ZONE_KEYS = ("CRON_TZ=", "cron_tz=", "tz=", "Tz=", "TIMEZONE=", "timezone=")
 _WEEKDAY_STAR = FIVE_FIELDS[4].star
-_KNOWN_WORDS = (*ALIASES, "@every", "@once")
+_KNOWN_WORDS = (*ALIASES, "@every", "@once", "@start")
 _REPEATING = r"[Rr]([0-9]*)/([^/]*)(?:/([^/]*))?"
 _BARE_PERIOD = r"P[0-9T][^ ]*"
 _MOST_REPETITIONS_DIGITS = 12
@@ -233,8 +233,8 @@ _ALIAS_BODIES = {alias: _alias_body(alias) for alias in ALIASES}
 # -- @every, @once and repeating intervals --------------------------------------------------------------------
 
 
-def _read_word(body: Fragment, report: ParseReport) -> Every | Once | None:
-    """`@every …` or `@once …`; anything else that starts with @ is reported."""
+def _read_word(body: Fragment, report: ParseReport) -> Every | Once | AtStart | None:
+    """`@every …`, `@once …` or `@start`; anything else that starts with @ is reported."""
     word, _, rest = body.text.partition(" ")
     value = Fragment(rest.strip(" "), body.start + len(body.text) - len(rest.lstrip(" ")))
     match word.lower():
@@ -242,10 +242,12 @@ def _read_word(body: Fragment, report: ParseReport) -> Every | Once | None:
             return _read_every(value, report)
         case "@once":
             return _read_once(value, report)
-        case lowered if lowered in ALIASES:
+        case "@start" if not value.text:
+            return AtStart()
+        case lowered if lowered in ALIASES or lowered == "@start":
             report.add(E010, "expression", value.text, value.start, "after a nickname", nickname=lowered)
         case "@reboot":
-            report.add(E010, "expression", word, body.start, "@reboot")
+            report.add(E010, "expression", word, body.start, "@reboot", fix="@start")
         case _:
             meant = nearest(word, _KNOWN_WORDS)
             case = "misspelt nickname" if meant else "unknown nickname"

@@ -220,7 +220,7 @@ E010 = _rule(
         "field count in POSIX": Message("expected 5 fields in the posix dialect, got {count}"),
         "after a nickname": Message("{nickname} takes nothing after it"),
         "@reboot": Message(
-            "@reboot is not a schedule: it has no next run", "use @once or run the command at start-up"
+            "@reboot is a word of cron; here it is @start: once each time the machine has started", "write @start"
         ),
         "misspelt nickname": Message("unknown alias {value}", _DID_YOU_MEAN, fix_is=SAME_WORD),
         "unknown nickname": Message("unknown alias {value}", "the words are {known}"),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
 from typing import Any, NamedTuple
 
 from chronex.errors import UnknownZoneError
 from chronex.expr.fields import FIVE_FIELDS, read_field
+from chronex.imports.command_names import name_of_command
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
 from chronex.imports.oracle import CronPattern, instants, pattern_of, rules_of
 from chronex.lint.cron_grammar import CronReading, CronRefusal, read_schedule
@@ -16,11 +15,16 @@ from chronex.lint.cron_programs import DEBIAN, CronProgram
 from chronex.timing.zones import Zone, load_zone
 
 _VARIABLE = re.compile(r"""\s*("[^"]*"|'[^']*'|[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*""")
-_SCHEDULE = re.compile(r"\s*(@[A-Za-z]+|\S+(?:\s+\S+){4})(?:\s+(.*))?")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SCHEDULE = re.compile(r"\s*(@[A-Za-z_]+|\S+(?:\s+\S+){4})(?:\s+(.*))?")
 _STDIN = "CRON_STDIN"
+# Feeds the text to what cron itself would start: the shell, with the command as one argument.
+_FEED = f'printf %s "${_STDIN}" | "$0" -c "$1"'
 # The policies of cron itself, so that the import changes nothing: runs overlap, and missed ones are not caught up.
 DEFAULTS: dict[str, Any] = {"overlap": "allow", "recovery": "mark_missed"}
-_SEE_NOTIFY = "output is kept by chronex logs; for mail on failure see notify"
+# What cron gives to every command that its crontab does not give otherwise.
+_PATH, _SHELL = "/usr/bin:/bin", "/bin/sh"
+_SEE_NOTIFY = "what commands print is kept by chronex logs; for mail on failure see notify"
 # Variables that configure cron itself and are not passed to the commands, with what to do instead.
 _CRON_SETTINGS = {
     "MAILTO": _SEE_NOTIFY,
@@ -30,11 +34,22 @@ _CRON_SETTINGS = {
     "RANDOM_DELAY": "has no equivalent; see jitter and spread",
     "START_HOURS_RANGE": "has no equivalent",
 }
-# Words that begin a command and do not say what it is for.
-_WRAPPERS = frozenset({
-    "test", "[", "&&", "||", ";", "nice", "ionice", "timeout", "sudo", "env", "exec", "flock", "sleep", "sh", "bash",
-    "/bin/sh", "/bin/bash", "/usr/bin/env", "/usr/bin/nice", "/usr/bin/flock", "command", "chronic",
-})  # fmt: skip
+# Who it is, only cron says: a crontab cannot set these.
+_OF_THE_SYSTEM = ("LOGNAME", "USER")
+
+
+class CrontabFile(NamedTuple):
+    """How a crontab is read. `owner` is whose crontab it is, where it has no user column, and None for one's own;
+    `label` tells its lines from those of other files."""
+
+    has_user: bool = False
+    owner: str | None = None
+    program: CronProgram = DEBIAN
+    label: str = ""
+    stem: str = ""
+
+    def line(self, number: int) -> str:
+        return f"{self.label}, line {number}" if self.label else f"line {number}"
 
 
 class _Context(NamedTuple):
@@ -42,18 +57,17 @@ class _Context(NamedTuple):
 
     env: dict[str, str]
     zone: Zone
-    program: CronProgram
+    file: CrontabFile
     zone_is_own: bool = False
     comment: tuple[str, ...] = ()
 
 
-def read_crontab(text: str, zone: Zone, *, has_user: bool, user: str, program: CronProgram = DEBIAN) -> Import:
-    """`user` is the account that will run Chronex; entries of other accounts are carried over with a note.
-    `program` is the cron that reads the file now: its grammar and its zone hold."""
-    found = Import("crontab", zone.name, dict(DEFAULTS), [], [])
-    names, context = JobNames(), _Context({}, zone, program)
+def read_crontab(text: str, zone: Zone, file: CrontabFile, names: JobNames | None = None) -> Import:
+    """The program that `file` names reads it now: its grammar and its zone hold."""
+    found = Import("crontab", zone.name, {}, [], [])
+    names, context = names or JobNames(), _Context({}, zone, file)
     for number, line in enumerate(text.splitlines(), 1):
-        origin, stripped = f"line {number}", line.strip()
+        origin, stripped = file.line(number), line.strip()
         if not stripped:
             context = context._replace(comment=())
         elif stripped.startswith("#"):
@@ -61,7 +75,7 @@ def read_crontab(text: str, zone: Zone, *, has_user: bool, user: str, program: C
         elif (variable := _VARIABLE.fullmatch(line)) is not None:
             context = _with_variable(context, variable[1].strip("\"'"), _unquoted(variable[2]), origin, found.lost)
         else:
-            entry = _entry(line, origin, context, has_user, user, names)
+            entry = _entry(line, origin, context, names)
             found.add(entry)
             context = context._replace(comment=())
     return found
@@ -74,9 +88,11 @@ def _unquoted(value: str) -> str:
 def _with_variable(context: _Context, name: str, value: str, origin: str, lost: list[Lost]) -> _Context:
     """The context for the lines below a variable; a few variables are settings of cron itself."""
     context = context._replace(comment=())
-    if name == "CRON_TZ" and not context.program.reads_cron_tz:
-        title = context.program.title
-        lost.append(Lost(origin, f"CRON_TZ={value}", f"{title} does not read it; the times are the machine's"))
+    program = context.file.program
+    if name == "CRON_TZ" and not program.reads_cron_tz:
+        lost.append(
+            Lost(origin, f"CRON_TZ={value}", f"{program.title} does not read it; the times are the machine's")
+        )
         return context
     if name == "CRON_TZ":
         try:
@@ -88,42 +104,66 @@ def _with_variable(context: _Context, name: str, value: str, origin: str, lost: 
         if value:
             lost.append(Lost(origin, f"{name}={value}", _CRON_SETTINGS[name]))
         return context
+    if not _NAME.fullmatch(name) or name.startswith("CHRONEX_"):
+        lost.append(Lost(origin, f"{name}={value}", "a job cannot have a variable of this name"))
+        return context
     return context._replace(env={**context.env, name: value})
 
 
-def _entry(line: str, origin: str, context: _Context, has_user: bool, user: str, names: JobNames) -> Imported | Lost:
+class _Line(NamedTuple):
+    schedule: str
+    command: str
+    user: str | None
+
+
+def _split(line: str, file: CrontabFile) -> _Line | None:
     match = _SCHEDULE.fullmatch(line)
-    command = (match[2] or "").strip() if match else ""
-    notes: list[str] = []
-    if match and has_user:
-        owner, command = (*command.split(None, 1), "", "")[:2]
-        if owner != user:
-            notes.append(f"cron ran it as {owner}; Chronex runs it as whoever starts it")
+    command, user = (match[2] or "").strip() if match else "", file.owner
+    if match and file.has_user:
+        user, command = (*command.split(None, 1), "", "")[:2]
     if match is None or not command:
+        return None
+    return _Line(" ".join(match[1].split()), command, user)
+
+
+def _entry(line: str, origin: str, context: _Context, names: JobNames) -> Imported | Lost:
+    found = _split(line, context.file)
+    if found is None:
         return Lost(origin, line.strip(), "no schedule and command can be read from it")
-    schedule = " ".join(match[1].split())
-    if schedule.lower() == "@reboot":
-        return Lost(origin, line.strip(), "Chronex has no @reboot; let the service manager start it")
-    reading = read_schedule(schedule, context.program)
-    rules = rules_of(context.program)
-    pattern = pattern_of(schedule, rules)
+    if found.schedule.lower() == "@reboot" and "@reboot" in context.file.program.nicknames:
+        return _at_boot(found, origin, context, names)
+    program = context.file.program
+    reading = read_schedule(found.schedule, program)
+    rules = rules_of(program)
+    pattern = pattern_of(found.schedule, rules)
     if isinstance(reading, CronRefusal) or pattern is None:
-        return Lost(origin, line.strip(), _why_not(reading, context.program))
-    written, schedule = schedule, _as_read(schedule, reading)
-    if written != schedule:
-        notes.append(f"{context.program.title} reads {written} as {schedule}")
-    table = _table(schedule, command, context)
+        return Lost(origin, line.strip(), _why_not(reading, program))
+    schedule, notes = _as_read(found.schedule, reading), list[str]()
+    if found.schedule != schedule:
+        notes.append(f"{program.title} reads {found.schedule} as {schedule}")
+    table = _table(schedule, found, context)
     if _needs_both(schedule, pattern):
         table |= _both_days(schedule, pattern, table["schedule"])
         notes.append("cron wants both day fields to hold here; days with one of them are recorded as skipped")
     return Imported(
-        id=names.give(_program_name(command)),
+        id=_name(found, context.file, names),
         origin=origin,
         table=table,
         zone=context.zone,
         source_instants=lambda start, end: instants(pattern, rules, context.zone, start, end),
         notes=tuple(notes),
     )
+
+
+def _at_boot(found: _Line, origin: str, context: _Context, names: JobNames) -> Imported:
+    table = _table("@start", found, context)
+    name = _name(found, context.file, names)
+    return Imported(name, origin, table, context.zone, times="once for each boot, as cron does it")
+
+
+def _name(found: _Line, file: CrontabFile, names: JobNames) -> str:
+    """Of two jobs that run the same program, the second is told by its file or its user."""
+    return names.give(name_of_command(split_percents(found.command)[0]), file.stem or found.user or "")
 
 
 def _why_not(reading: CronReading | CronRefusal, program: CronProgram) -> str:
@@ -162,43 +202,72 @@ def _both_days(schedule: str, pattern: CronPattern, text: str) -> dict[str, Any]
     return {"schedule": days_only, "spread": {"duration": "0s", "only": f"dow={weekdays}"}}
 
 
-def _table(schedule: str, command: str, context: _Context) -> dict[str, Any]:
+def _table(schedule: str, found: _Line, context: _Context) -> dict[str, Any]:
     zone = f"TZ={context.zone.name} " if context.zone_is_own else ""
-    script, stdin = split_percents(command)
-    shell = context.env.get("SHELL", "/bin/sh")
-    env = {name: value for name, value in context.env.items() if name not in ("SHELL", "HOME", "LOGNAME")}
+    script, stdin = split_percents(found.command)
+    env = {name: value for name, value in context.env.items() if name not in _OF_THE_SYSTEM}
+    shell = env.setdefault("SHELL", _SHELL)
+    env.setdefault("PATH", _PATH)
+    table: dict[str, Any] = {"schedule": f"{zone}{schedule.lower() if schedule[0] == '@' else schedule}"}
+    if description := " ".join(line for line in context.comment if line):
+        table["description"] = description
+    table |= DEFAULTS
     if stdin is not None:
         env[_STDIN] = stdin
-        script = f'printf %s "${_STDIN}" | ( {script}\n)'
-    table: dict[str, Any] = {"schedule": f"{zone}{schedule.lower() if schedule[0] == '@' else schedule}"}
-    if context.comment:
-        table["description"] = " ".join(line for line in context.comment if line)
-    table["run"] = script if shell in ("/bin/sh", "/usr/bin/sh", "sh") else [shell, "-c", script]
-    table["directory"] = context.env.get("HOME") or os.path.expanduser("~")
-    if env:
-        table["env"] = env
+        table["run"] = [_SHELL, "-c", _FEED, shell, script]
+    else:
+        table["run"] = script if shell in (_SHELL, "/usr/bin/sh", "sh") else [shell, "-c", script]
+    if found.user is not None:
+        table["user"] = found.user
+    table["directory"] = env.get("HOME") or f"~{found.user or ''}"
+    table["env"] = env
     return table
 
 
 def split_percents(command: str) -> tuple[str, str | None]:
-    """The command and its standard input: the first `%` ends the command, later ones end lines, `\\%` is a `%`."""
-    parts = re.split(r"(?<!\\)%", command)
-    plain = [part.replace("\\%", "%") for part in parts]
-    return plain[0].rstrip(), "\n".join(plain[1:]) + "\n" if len(plain) > 1 else None
+    """The command and its standard input, as cron's own two loops take them apart.
+
+    The first `%` that has no backslash before it ends the command; `\\%` is a `%`. In what follows a `%` ends a line,
+    and a newline is added at the end where there is none. A backslash before another one protects that in the
+    command, and stays what it is in the input.
+    """
+    script, rest = _until_percent(command)
+    if rest is None:
+        return script.rstrip(), None
+    return script.rstrip(), _as_input(rest)
 
 
-def _program_name(command: str) -> str:
-    """A job name from the command: its first word that is not a variable, wrapper or option."""
-    try:
-        words = shlex.split(command.replace("\\%", "%"))
-    except ValueError:
-        words = command.split()
-    for before, word in zip(["", *words], words, strict=False):
-        if word == "cd" or before == "cd":
+def _until_percent(command: str) -> tuple[str, str | None]:
+    kept: list[str] = []
+    is_escaped = False
+    for at, char in enumerate(command):
+        if is_escaped:
+            if char == "%":
+                kept.pop()
+            kept.append(char)
+            is_escaped = False
             continue
-        if "=" in word.partition("/")[0] or word in _WRAPPERS or word.startswith("-") or not re.search(r"\w", word):
-            continue
-        if word.replace(".", "").isdecimal():
-            continue
-        return os.path.basename(word.rstrip("/;")) or word
-    return "job"
+        if char == "%":
+            return "".join(kept), command[at + 1 :]
+        kept.append(char)
+        is_escaped = char == "\\"
+    return "".join(kept), None
+
+
+def _as_input(rest: str) -> str:
+    kept: list[str] = []
+    is_escaped = False
+    for char in rest:
+        put = char
+        if is_escaped:
+            if char != "%":
+                kept.append("\\")
+        elif char == "%":
+            put = "\n"
+        is_escaped = put == "\\"
+        if not is_escaped:
+            kept.append(put)
+    if is_escaped:
+        kept.append("\\")
+    text = "".join(kept)
+    return text if not text or text.endswith("\n") else f"{text}\n"

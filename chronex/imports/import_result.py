@@ -27,6 +27,7 @@ _WHY_DEFAULTS = {
     '# (overlap = "skip", recovery = "execute_last") are often the better choice.',
     "systemd": "As systemd does: a unit that is active is not started again.",
     "kubernetes": "As Kubernetes does; each job says its own concurrency below.",
+    "machine": "What all jobs have in common; each says below what its own scheduler did.",
 }
 _DAY = 86_400
 _MONTH = 30 * _DAY
@@ -41,7 +42,8 @@ Instants = Callable[[int, int], Iterator[int]]
 
 class Imported(NamedTuple):
     """One job. `source_instants` gives the UTC seconds in [start, end) at which the source fires, None where they
-    cannot be computed; `notes` say what differs besides time."""
+    cannot be computed, and then `times` says why. `notes` are worth knowing and change nothing, `differs` say what is
+    carried over and not the same, `lost` what of the job is not carried over at all."""
 
     id: str
     origin: str
@@ -49,6 +51,9 @@ class Imported(NamedTuple):
     zone: Zone
     source_instants: Instants | None = None
     notes: tuple[str, ...] = ()
+    differs: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    times: str = ""
 
 
 class Lost(NamedTuple):
@@ -65,6 +70,8 @@ class Import(NamedTuple):
     defaults: dict[str, Any]
     jobs: list[Imported]
     lost: list[Lost]
+    # What the source itself passes over or leaves to another, so that nothing of it is lost.
+    passed: tuple[str, ...] = ()
 
     def add(self, entry: Imported | Lost) -> None:
         if isinstance(entry, Imported):
@@ -79,9 +86,12 @@ class JobNames:
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
-    def give(self, text: str) -> str:
+    def give(self, text: str, prefix: str = "") -> str:
+        """`text`, before it `prefix` where another job has that name, and then a number."""
         stem = _NOT_IN_AN_ID.sub("-", text).strip("-")[:_LONGEST_ID] or "job"
         name, number = stem, 1
+        if name.lower() in self._taken and prefix:
+            name = stem = _NOT_IN_AN_ID.sub("-", f"{prefix}-{stem}").strip("-")[:_LONGEST_ID]
         while name.lower() in self._taken:
             number += 1
             name = f"{stem}-{number}"
@@ -94,6 +104,34 @@ class JobNames:
 
 def job_file_text(found: Import) -> str:
     return "\n".join(_parts(found))
+
+
+# What stands in [defaults] where all jobs have it; `env` is looked at variable by variable.
+_SHARED = ("overlap", "recovery", "user", "group", "directory", "umask", "dst")
+
+
+def with_shared_defaults(found: Import) -> Import:
+    """The same jobs, with what all of them have in [defaults] instead of in each: 37 lines of crontab are not 356 of
+    TOML."""
+    if len(found.jobs) < 2:
+        return found
+    tables = [job.table for job in found.jobs]
+    shared = {key: tables[0][key] for key in _SHARED if all(table.get(key) == tables[0].get(key) for table in tables)
+              and key in tables[0]}  # fmt: skip
+    first: dict[str, str] = tables[0].get("env", {})
+    env = {
+        name: first[name] for name in first if all(each.get("env", {}).get(name) == first[name] for each in tables)
+    }
+    jobs = [job._replace(table=_without(job.table, shared, env)) for job in found.jobs]
+    defaults = {**found.defaults, **shared, **({"env": {**found.defaults.get("env", {}), **env}} if env else {})}
+    return found._replace(defaults=defaults, jobs=jobs)
+
+
+def _without(table: dict[str, Any], shared: dict[str, Any], env: dict[str, str]) -> dict[str, Any]:
+    kept = {key: value for key, value in table.items() if key not in shared}
+    if env and "env" in kept:
+        kept["env"] = {name: value for name, value in kept["env"].items() if name not in env}
+    return {key: value for key, value in kept.items() if key != "env" or value}
 
 
 def _parts(found: Import) -> Iterator[str]:
@@ -109,6 +147,8 @@ def _parts(found: Import) -> Iterator[str]:
     for job in found.jobs:
         yield f"# {job.origin}"
         yield from (f"# {_one_line(note)}" for note in job.notes)
+        yield from (f"# DIFFERS: {_one_line(text)}" for text in job.differs)
+        yield from (f"# NOT CARRIED OVER: {_one_line(text)}" for text in job.lost)
         yield tomli_w.dumps({"jobs": {job.id: job.table}}).removeprefix("[jobs]\n")
 
 
@@ -127,6 +167,17 @@ class Proven(NamedTuple):
     compared: int
     differences: tuple[Difference, ...]
     is_whole: bool = True
+
+    @property
+    def verdict(self) -> Literal["same", "differs", "lost"]:
+        """What became of the job: `lost` where a part of it is missing. Its times are a part of the answer only."""
+        if self.job.lost:
+            return "lost"
+        return "differs" if self.job.differs or self.differences else "same"
+
+    @property
+    def has_proven_times(self) -> bool:
+        return self.job.source_instants is not None and not self.differences
 
 
 def prove(found: Import, now_s: int) -> tuple[Import, list[Proven]]:

@@ -1,4 +1,4 @@
-"""Import of Kubernetes CronJobs: schedule, policies and command. Images are not carried over, and a note says so."""
+"""Import of Kubernetes CronJobs: schedule, policies and command. What lives in the cluster is named as lost."""
 
 from __future__ import annotations
 
@@ -53,8 +53,10 @@ def _cron_job(node: YamlMapping, names: JobNames) -> Imported | Lost:
     origin = f"CronJob {name}"
     pattern = pattern_of(schedule, KUBERNETES)
     if spec is not None and schedule.startswith("@every "):
-        table, notes = _table(spec, schedule)
-        return Imported(names.give(name), origin, table, utc_zone(), None, (*notes, "counts from when it is applied"))
+        table, lost = _table(spec, schedule)
+        note = ("counts from when it is applied",)
+        why = "an interval has no times to compare"
+        return Imported(names.give(name), origin, table, utc_zone(), differs=note, lost=tuple(lost), times=why)
     if spec is None or pattern is None:
         return Lost(origin, schedule, "Kubernetes itself does not understand this schedule")
     zone_name = _text(spec, "timeZone")
@@ -62,16 +64,16 @@ def _cron_job(node: YamlMapping, names: JobNames) -> Imported | Lost:
         zone = load_zone(zone_name) if zone_name else utc_zone()
     except UnknownZoneError:
         return Lost(origin, f"timeZone: {zone_name}", "the zone is unknown here")
-    table, notes = _table(spec, f"TZ={zone.name} {schedule}")
-    if not zone_name:
-        notes.append("it has no timeZone: read in UTC, as most controllers do")
+    table, lost = _table(spec, f"TZ={zone.name} {schedule}")
+    notes = () if zone_name else ("it has no timeZone: read in UTC, as most controllers do",)
     return Imported(
         id=names.give(name),
         origin=origin,
         table=table,
         zone=zone,
         source_instants=lambda start, end: instants(pattern, KUBERNETES, zone, start, end),
-        notes=tuple(notes),
+        notes=notes,
+        lost=tuple(lost),
     )
 
 
@@ -97,23 +99,31 @@ def _number(text: str) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
+# Of a pod and of a container, what a command on this machine does not have.
+_OF_THE_POD = ("initContainers", "volumes", "serviceAccountName", "nodeSelector", "affinity", "securityContext")
+_OF_THE_CONTAINER = ("resources", "volumeMounts", "envFrom", "securityContext", "workingDir")
+
+
 def _containers(job: YamlMapping | None, table: dict[str, Any]) -> list[str]:
-    """Put the commands into the table as tasks; the notes say what cannot be carried over."""
+    """Put the commands into the table as tasks; what cannot be carried over, in words."""
     template = job.mapping("template") if job else None
     pod = template.mapping("spec") if template else None
     containers = [node for node in (pod.sequence("containers") if pod else []) if isinstance(node, YamlMapping)]
-    notes = [f"the image {_text(node, 'image')} is not used: its command runs on this machine" for node in containers]
+    lost = [f"the image {_text(node, 'image')}: its command runs on this machine" for node in containers]
+    lost += [f"{key} of the pod" for key in _OF_THE_POD if pod is not None and pod.get(key) is not None]
     names, tasks = JobNames(), []
     for node in containers:
+        name = names.give(_text(node, "name") or "main")
         command = (*_strings(node.get("command")), *_strings(node.get("args")))
         if not command:
-            notes.append("a container has no command of its own (its image has): put one into run")
+            lost.append("a container has no command of its own (its image has): put one into run")
             command = ("false",)
-        task: dict[str, Any] = {"name": names.give(_text(node, "name") or "main"), "run": list(command)}
-        task |= _environment(node, notes)
+        task: dict[str, Any] = {"name": name, "run": list(command)}
+        task |= _environment(node, lost)
         tasks.append(task)
+        lost += [f"{key} of the container {name}" for key in _OF_THE_CONTAINER if node.get(key) is not None]
     table["tasks"] = tasks or [{"name": "main", "run": ["false"]}]
-    return notes if tasks else [*notes, "no container was found: put a command into run"]
+    return lost if tasks else [*lost, "no container was found: put a command into run"]
 
 
 def _environment(node: YamlMapping, notes: list[str]) -> dict[str, Any]:

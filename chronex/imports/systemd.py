@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from chronex.imports.import_result import Import, Imported, Instants, JobNames, Lost
+from chronex.imports.systemd_service import read_service, unit_conditions
+from chronex.imports.systemd_spans import span_ms
 from chronex.lint.systemd_calendar import CalendarEvent, CalendarSchedule, Chain, Values, parse_calendar
 from chronex.timing.zones import Zone, load_zone
 
 Unit = dict[str, dict[str, list[str]]]
-_UNITS_MS = {
-    "us": 0.001, "usec": 0.001, "ms": 1, "msec": 1, "": 1000, "s": 1000, "sec": 1000, "second": 1000, "seconds": 1000,
-    "m": 60_000, "min": 60_000, "minute": 60_000, "minutes": 60_000, "h": 3_600_000, "hr": 3_600_000,
-    "hour": 3_600_000, "hours": 3_600_000, "d": 86_400_000, "day": 86_400_000, "days": 86_400_000,
-    "w": 604_800_000, "week": 604_800_000, "weeks": 604_800_000,
-}  # fmt: skip
 _MICRO = 1_000_000
 _CRON_WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
-_SPAN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")
-_PREFIXES = "@-:+!|"
 _SAME_RULES = {"gap": "skip", "overlap": "first"}
 _MONOTONIC = ("OnBootSec", "OnStartupSec", "OnActiveSec", "OnUnitInactiveSec")
 _IGNORED = {"AccuracySec": "1s", "WakeSystem": "false", "RemainAfterElapse": "", "FixedRandomDelay": "false"}
@@ -34,7 +27,7 @@ class _Shared(NamedTuple):
 
     table: dict[str, Any]
     jitter: str
-    notes: tuple[str, ...]
+    lost: tuple[str, ...]
 
 
 class Timer(NamedTuple):
@@ -43,9 +36,9 @@ class Timer(NamedTuple):
     service: Unit | None
 
 
-def read_timers(timers: list[Timer], zone: Zone) -> Import:
-    found = Import("systemd", zone.name, {"overlap": "skip"}, [], [])
-    names = JobNames()
+def read_timers(timers: list[Timer], zone: Zone, names: JobNames | None = None) -> Import:
+    found = Import("systemd", zone.name, {}, [], [])
+    names = names or JobNames()
     for timer in timers:
         _timer(timer, zone, names, found)
     return found
@@ -76,11 +69,25 @@ def timers_in(paths: list[Path]) -> Iterator[Timer]:
     for path in paths:
         files = sorted(path.glob("*.timer")) if path.is_dir() else [path]
         for file in files:
-            timer = read_unit(file.read_text("utf-8", "replace"))
-            wanted = _last(timer.get("Timer", {}), "Unit") or f"{file.stem}.service"
-            beside = file.with_name(Path(wanted).name)
-            service = read_unit(beside.read_text("utf-8", "replace")) if beside.is_file() else None
-            yield Timer(file.name, timer, service)
+            yield timer_of(file, [file.parent])
+
+
+def timer_of(file: Path, directories: list[Path]) -> Timer:
+    """The timer with its service, which is looked for in these directories, the first one before the others."""
+    timer = read_unit(_text_with_dropins(file, directories))
+    wanted = Path(_last(timer.get("Timer", {}), "Unit") or f"{file.stem}.service").name
+    service = next((place / wanted for place in directories if (place / wanted).is_file()), None)
+    return Timer(file.name, timer, None if service is None else read_unit(_text_with_dropins(service, directories)))
+
+
+def _text_with_dropins(file: Path, directories: list[Path]) -> str:
+    """The unit, then what `NAME.d/*.conf` beside it says; a name in an earlier directory hides the same later."""
+    found: dict[str, Path] = {}
+    for place in directories:
+        for dropin in sorted((place / f"{file.name}.d").glob("*.conf")):
+            found.setdefault(dropin.name, dropin)
+    files = [file, *(found[name] for name in sorted(found))]
+    return "\n".join(each.read_text("utf-8", "replace") for each in files)
 
 
 def _last(section: Mapping[str, list[str]], key: str) -> str:
@@ -99,8 +106,9 @@ def _timer(timer: Timer, zone: Zone, names: JobNames, found: Import) -> None:
         if ms:
             table = {"schedule": f"@every {ms}ms{shared.jitter}", **shared.table}
             name = names.give(timer.name.removesuffix(".timer"))
-            note = "counts from when the job is applied, not from the last boot"
-            found.jobs.append(Imported(name, timer.name, table, zone, None, (*shared.notes, note)))
+            note = "counts from when the job is applied, not from the last start of the unit"
+            why = "an interval has no times to compare"
+            found.jobs.append(Imported(name, timer.name, table, zone, differs=(note,), lost=shared.lost, times=why))
 
 
 def _lost_keys(name: str, section: Mapping[str, list[str]]) -> Iterator[Lost]:
@@ -125,7 +133,7 @@ def _calendar(text: str, origin: str, zone: Zone, shared: _Shared, names: JobNam
     schedule = f"{prefix}{translated.schedule}{shared.jitter}"
     table = {"schedule": schedule, **shared.table, **translated.extra, "dst": dict(_SAME_RULES)}
     elapses: Instants = partial(_elapses, CalendarSchedule(event, own))
-    return Imported(names.give(origin.removesuffix(".timer")), origin, table, own, elapses, shared.notes)
+    return Imported(names.give(origin.removesuffix(".timer")), origin, table, own, elapses, lost=shared.lost)
 
 
 def _elapses(schedule: CalendarSchedule, start: int, end: int) -> Iterator[int]:
@@ -140,72 +148,23 @@ def _jitter(section: Mapping[str, list[str]]) -> str:
     return f" {{jitter:{ms}ms}}" if ms else ""
 
 
-def span_ms(text: str) -> int:
-    """Milliseconds of a time span as systemd writes it: `1h 30min`, `90` (seconds), `2days`; 0 for any other text."""
-    total, at = 0.0, 0
-    for match in _SPAN.finditer(text):
-        if match.start() != at or match[2] not in _UNITS_MS:
-            return 0
-        total += float(match[1]) * _UNITS_MS[match[2]]
-        at = match.end()
-    return round(total) if at == len(text.rstrip()) else 0
-
-
 def _shared(timer: Timer, section: Mapping[str, list[str]]) -> _Shared:
-    table: dict[str, Any] = {"recovery": "execute_last" if _is_true(_last(section, "Persistent")) else "mark_missed"}
+    table: dict[str, Any] = {
+        "overlap": "skip",
+        "recovery": "execute_last" if _is_true(_last(section, "Persistent")) else "mark_missed",
+    }
     if description := _last(timer.timer.get("Unit", {}), "Description"):
         table["description"] = description
     jitter = _jitter(section)
     if timer.service is None:
         table["run"] = ["false"]
-        return _Shared(table, jitter, ("its service was not found beside it: put a command into run",))
-    notes = _service(timer.service.get("Service", {}), table)
-    return _Shared(table, jitter, notes)
+        return _Shared(table, jitter, ("its service was not found: put a command into run",))
+    lost = (*read_service(timer.service.get("Service", {}), table), *unit_conditions(timer.service.get("Unit", {})))
+    return _Shared(table, jitter, lost)
 
 
 def _is_true(value: str) -> bool:
     return value.lower() in ("yes", "true", "1", "on")
-
-
-def _service(section: Mapping[str, list[str]], table: dict[str, Any]) -> tuple[str, ...]:
-    notes: list[str] = []
-    commands = [*section.get("ExecStartPre", []), *section.get("ExecStart", []), *section.get("ExecStartPost", [])]
-    tasks = [_task(number, text, notes) for number, text in enumerate(commands, 1)]
-    if len(tasks) == 1 and "on_failure" not in tasks[0]:
-        table["run"] = tasks[0]["run"]
-    else:
-        table["tasks"] = tasks or [{"name": "main", "run": ["false"]}]
-    if directory := _last(section, "WorkingDirectory").lstrip("-"):
-        table["directory"] = directory
-    env = dict(word.partition("=")[::2] for line in section.get("Environment", []) for word in _words(line))
-    if env:
-        table["env"] = env
-    if ms := span_ms(_last(section, "TimeoutStartSec") or _last(section, "RuntimeMaxSec")):
-        table["execution_timeout"] = f"{ms}ms"
-    for key in ("User", "Group", "EnvironmentFile", "ExecCondition", "Restart", "LoadCredential"):
-        if value := _last(section, key):
-            notes.append(f"{key}={value} is not carried over")
-    return tuple(notes)
-
-
-def _task(number: int, text: str, notes: list[str]) -> dict[str, Any]:
-    prefixes = text[: len(text) - len(text.lstrip(_PREFIXES))]
-    argv = _words(text[len(prefixes) :])
-    if "%" in text.replace("%%", ""):
-        notes.append(f"{text}: specifiers such as %h are not expanded")
-    if "$" in text:
-        notes.append(f"{text}: variables are not expanded without a shell")
-    task: dict[str, Any] = {"name": f"step-{number}", "run": [word.replace("%%", "%") for word in argv] or ["false"]}
-    if "-" in prefixes:
-        task["on_failure"] = "continue"
-    return task
-
-
-def _words(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return text.split()
 
 
 # -- a calendar event as a cron expression with seconds, where one says the same ----------------------------------

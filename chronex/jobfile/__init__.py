@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from chronex.jobfile.entries import JobFileError, Problem
     from chronex.jobfile.properties import Property
-    from chronex.jobfile.reader import JobFile, read_job_file, read_keys, read_triggers
+    from chronex.jobfile.reader import JobFile, read_job_directory, read_job_file, read_keys, read_triggers
     from chronex.jobfile.settings import Address, HistorySettings, LogSettings, SchedulerSettings
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Problem",
     "Property",
     "SchedulerSettings",
+    "read_job_directory",
     "read_job_file",
     "read_keys",
     "read_triggers",
@@ -33,7 +34,7 @@ __all__ = [
 _HOMES = {
     "chronex.jobfile.entries": ("JobFileError", "Problem"),
     "chronex.jobfile.properties": ("Property",),
-    "chronex.jobfile.reader": ("JobFile", "read_job_file", "read_keys", "read_triggers"),
+    "chronex.jobfile.reader": ("JobFile", "read_job_directory", "read_job_file", "read_keys", "read_triggers"),
     "chronex.jobfile.settings": ("Address", "HistorySettings", "LogSettings", "SchedulerSettings"),
 }
 

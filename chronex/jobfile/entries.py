@@ -98,7 +98,8 @@ class Sheet:
     """One reading of one file: its text, the host's zone, and what was found so far.
 
     `calendars` are those of the file by their names, None where one was refused; they are made as of `now_ms`.
-    `blackout` are those during which nothing starts. `channels` are the file's in the same way.
+    `blackout` are those during which nothing starts. `channels` are the file's in the same way. `shared` are the
+    tables of the directory that the file is part of, by their names; `is_part` that it is such a file.
     """
 
     path: str
@@ -112,6 +113,8 @@ class Sheet:
     calendars: dict[str, JobCalendar | None] = field(default_factory=dict)
     blackout: tuple[JobCalendar, ...] = ()
     channels: dict[str, Channel | None] = field(default_factory=dict)
+    shared: Mapping[str, Entry] = field(default_factory=dict)
+    is_part: bool = False
     _lines: LineIndex | None = None
 
     @property
@@ -150,7 +153,9 @@ class Entry:
     def child(self, key: str | int) -> Entry:
         container: Any = self.value
         label = str(key) if isinstance(key, str) else f"{self.label}[{key}]"
-        return Entry(container[key], self.node.children.get(key, self.node), quoted(label)[1:-1], self.sheet)
+        if not (label.isidentifier() and label.isascii()):  # most are plain, and there are millions of them
+            label = quoted(label)[1:-1]
+        return Entry(container[key], self.node.children.get(key, self.node), label, self.sheet)
 
     def children(self) -> Iterator[Entry]:
         """The elements of a list; refuses anything else."""

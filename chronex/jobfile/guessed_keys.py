@@ -6,7 +6,16 @@ from __future__ import annotations
 OTHER_NAMES = {
     "cron": "schedule",
     "expression": "schedule",
-    "when": "schedule",
+    "depends_on": "needs",
+    "depends": "needs",
+    "dependencies": "needs",
+    "requires": "needs",
+    "upstream": "after",
+    "for_each": "matrix",
+    "foreach": "matrix",
+    "expand": "matrix",
+    "with_items": "matrix",
+    "max_parallel": "at_most",
     "cmd": "run",
     "command": "run",
     "exec": "run",
@@ -59,22 +68,22 @@ OTHER_NAMES = {
 }
 
 _UID = 'user takes a name or a number: user = "www-data"'
-_AFTER = "a job starts by its schedule; steps that follow each other are tasks of one job, in their order"
+_AFTER = 'after = "JOB" starts a job when another one has completed; needs = ["TASK"] is for the tasks of one job'
 _CONTAINER = 'commands run on this machine; write run = ["docker", "run", "--rm", "--init", "IMAGE", "command"]'
 _PRIORITY = "a job has no rank among others yet; nice = 10 lets its command give way to other processes"
-_MATRIX = "write a job for each value, or loop over the values in the command"
+_MATRIX = 'matrix = { region = ["eu", "us"] } on a task makes one run for each value'
 _LOCK = 'overlap keeps a job from itself; against others write run = ["flock", "/tmp/NAME.lock", "command"]'
 _DAYS = 'write [calendars.NAME] with holidays, dates or ics, and except = ["NAME"] in the job'
 _TOLD = '[notify.ops] with mail = "…" or webhook = "…", and notify = ["ops"] in the job; or notify = { run = ["…"] }'
 _OUTPUT = "output is kept by itself: chronex logs JOB shows it; log_limit says how much of it"
 _INCLUDE = "apply each file by itself: a store takes the jobs of several"
-_BOOT = 'schedule = "@once +1s" runs once; what belongs to every boot is started by the service manager'
+_BOOT = 'write schedule = "@start": once each time the machine has started'
 
 # What newcomers look for first: one sentence that helps, instead of a list of all keys.
 ADVICE = {
     "uid": _UID,
     **dict.fromkeys(
-        ("after", "depends_on", "depends", "needs", "requires", "dependencies", "upstream", "before"), _AFTER
+        ("after", "depends_on", "depends", "needs", "requires", "dependencies", "upstream", "before", "when"), _AFTER
     ),
     **dict.fromkeys(("image", "container", "docker"), _CONTAINER),
     **dict.fromkeys(("priority", "ionice"), _PRIORITY),

@@ -24,8 +24,20 @@ from chronex.jobfile.calendar_tables import (
 )
 from chronex.jobfile.entries import Entry, Reader, RefusedError, WrittenSchedule, read_each, read_table
 from chronex.jobfile.function_call import work
+from chronex.jobfile.graph_tables import (
+    TASK_GRAPH,
+    TASK_GRAPH_FIELDS,
+    after,
+    check_chains,
+    check_mode,
+    check_needs,
+    check_without_schedule,
+    combinations,
+    warn_unknown_parents,
+)
 from chronex.jobfile.inherited_tables import ENVIRONMENT, TaskEnvironment
 from chronex.jobfile.notify_table import notify, notify_policy
+from chronex.jobfile.parameter_table import parameters
 from chronex.jobfile.process_table import OF_COMMANDS
 from chronex.jobfile.spread_table import check_backlog_limit, spread
 from chronex.jobfile.values import filled_text, refuse_duplicates
@@ -156,6 +168,8 @@ DEFAULTS: dict[str, Reader] = {
 }
 JOB: dict[str, Reader] = {
     "schedule": _unread,
+    "after": after,
+    "parameters": parameters,
     "timezone": values.zone,
     "enabled": values.yes_or_no,
     "description": values.text,
@@ -177,11 +191,14 @@ TASK: dict[str, Reader] = {
     "idempotency_key": values.key_template,
     "idempotency_ttl": values.positive_duration,
     "metadata": values.text_table,
+    **TASK_GRAPH,
     **ENVIRONMENT,
 }
 # Keys that go into the job's field of the second name as they are.
 JOB_FIELDS = {
     "enabled": "enabled",
+    "after": "after",
+    "parameters": "parameters",
     "description": "description",
     "tags": "tags",
     "metadata": "metadata",
@@ -213,6 +230,7 @@ TASK_FIELDS = {
     "idempotency_key": "idempotency_key",
     "idempotency_ttl": "idempotency_ttl_ms",
     "metadata": "metadata",
+    **TASK_GRAPH_FIELDS,
 }
 
 
@@ -248,13 +266,24 @@ class JobKeys(NamedTuple):
         return key in self.entry.expect_table()
 
 
-def read_defaults(entry: Entry) -> Defaults:
+def read_defaults(entry: Entry, base: Defaults | None = None) -> Defaults:
+    """The table over `base`, which are the defaults of the directory that the file is part of."""
+    base = base or Defaults()
     given = _one_failure_key(entry, read_table(entry, DEFAULTS, "[defaults] and its keys below it"))
-    retry, recovery = _policies(entry, given, Defaults())
+    retry, recovery = _policies(entry, given, base)
     for key in ("except", "only"):
         if key in given:
             named_calendars(entry.child(key), given[key])
-    return Defaults(given, retry, recovery, TaskEnvironment().within(entry, given))
+    return Defaults(_over(base.given, given), retry, recovery, base.task_environment.within(entry, given))
+
+
+def _over(base: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """What is written further in wins; of a table, each of its keys."""
+    merged = {**base, **given}
+    for key, value in given.items():
+        if isinstance(value, dict) and isinstance(base.get(key), dict):
+            merged[key] = {**base[key], **value}
+    return merged
 
 
 def read_jobs(entry: Entry, defaults: Defaults, zone: FileZone) -> tuple[Job, ...]:
@@ -271,6 +300,8 @@ def read_jobs(entry: Entry, defaults: Defaults, zone: FileZone) -> tuple[Job, ..
             jobs.append(build_job(name, child, own, defaults, zone))
         except RefusedError:
             continue
+    check_chains(entry, jobs)
+    warn_unknown_parents(entry, jobs)
     return tuple(jobs)
 
 
@@ -401,7 +432,10 @@ def _one_failure_key(entry: Entry, own: dict[str, Any]) -> dict[str, Any]:
 
 def _schedule(found: JobKeys, zone: str) -> CheckedSchedule:
     if "schedule" not in found.own:
-        hint = 'write for example schedule = "0 3 * * *"'
+        if found.has("after"):
+            check_without_schedule(found.entry)
+            return CheckedSchedule("", zone, "none")
+        hint = 'write for example schedule = "0 3 * * *", or after = "JOB"'
         found.entry.refuse(f"job {quoted(found.name)} has no schedule", hint, "J012", found.entry.key_span)
     timing = _united(found.own["schedule"], found.layered.get("dialect", DIALECTS[0]), zone)
     if "timezone" in found.own and timing.timezone != found.own["timezone"]:
@@ -460,9 +494,11 @@ def _tasks(found: JobKeys, retry: RetryPolicy, inherited: TaskEnvironment, *, ne
         listed.expect_list(f"[[jobs.{quoted(found.name)[1:-1]}.tasks]] and its keys below it")
         for child in listed.children():
             try:
-                tasks.append(_task(child, retry, inherited, known))
+                tasks += _task(child, retry, inherited, known)
             except RefusedError:
                 continue
+        check_needs(listed, tasks)
+        check_mode(entry, tasks)
         needs_tasks = needs_tasks and not listed.value
     if needs_tasks:
         hint = f'write run = ["echo", "hello"], or add [[jobs.{quoted(found.name)[1:-1]}.tasks]]'
@@ -470,7 +506,8 @@ def _tasks(found: JobKeys, retry: RetryPolicy, inherited: TaskEnvironment, *, ne
     return tuple(tasks)
 
 
-def _task(entry: Entry, retry: RetryPolicy, inherited: TaskEnvironment, known: dict[str, str]) -> Task:
+def _task(entry: Entry, retry: RetryPolicy, inherited: TaskEnvironment, known: dict[str, str]) -> list[Task]:
+    """The task, or the combinations of its matrix."""
     own = _one_failure_key(entry, read_table(entry, TASK, 'tasks = [{ name = "…", run = "…" }]'))
     fields = {field: own[key] for key, field in TASK_FIELDS.items() if key in own}
     if "retry" in own:
@@ -489,7 +526,7 @@ def _task(entry: Entry, retry: RetryPolicy, inherited: TaskEnvironment, known: d
     _check_is_command(entry, own.get("run"))
     if "name" not in fields:
         raise RefusedError
-    return Task(**fields, **asdict(task_environment))
+    return combinations(entry, Task(**fields, **asdict(task_environment)), own.get("matrix"))
 
 
 def _check_is_command(entry: Entry, run: Work | None) -> None:

@@ -12,7 +12,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from chronex.jobfile import inherited_tables, notify_table, process_table, settings, spread_table, values
+from chronex.jobfile import (
+    graph_tables,
+    inherited_tables,
+    notify_table,
+    parameter_table,
+    process_table,
+    settings,
+    spread_table,
+    values,
+)
 from chronex.jobfile.entries import Reader
 from chronex.jobfile.function_call import work
 from chronex.jobfile.lint_table import rule_codes
@@ -27,6 +36,8 @@ SCHEMAS = Path(__file__).parent / "schemas"
 _DIALECT = "http://json-schema.org/draft-07/schema#"
 _NAME = {"type": "string", "pattern": "^[A-Za-z0-9_-]+$", "maxLength": MAX_NAME}
 _TEXT = {"type": "string"}
+_PLAIN = {"type": ["string", "number", "boolean"]}
+_PLAINS = {"type": "array", "items": _PLAIN, "minItems": 1}
 _TEXTS = {"type": "array", "items": _TEXT}
 _CODES = {"type": "array", "items": {"type": "string", "pattern": "^[A-Za-z][0-9]{0,3}$"}}
 _DURATION = {"type": "string", "pattern": "^([0-9]+(ms|[smhd]))+$"}
@@ -79,6 +90,10 @@ _BY_READER: dict[Any, Schema] = {
     process_table.limits: _table("limits"),
     process_table.env_file: {"anyOf": [{"type": "string", "minLength": 1}, _TEXTS]},
     spread_table.spread: _table("spread"),
+    graph_tables.needs: {"type": "array", "items": _NAME},
+    graph_tables.after: {"anyOf": [_NAME, {"type": "array", "items": _NAME, "minItems": 1}]},
+    graph_tables.matrix: {"type": "object", "additionalProperties": _PLAINS},
+    parameter_table.parameters: {"type": "object", "additionalProperties": _table("parameter")},
     values.size: {"type": ["integer", "string"]},
     settings.shared_size: {"type": ["integer", "string"]},
     values.codes: {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 255}},
@@ -114,6 +129,8 @@ _BY_KEY: dict[tuple[str, str], Schema] = {
     ("trigger", "expression"): {"type": "string", "minLength": 1},
     ("trigger", "tasks"): {"type": "array", "items": _table("tasks")},
     ("property", "rule"): _TEXT,
+    ("parameter", "default"): _PLAIN,
+    ("parameter", "choices"): _PLAINS,
     ("limits", "memory"): {"type": ["integer", "string"]},
     ("limits", "cpu"): {"type": "string", "pattern": "^([0-9]+%|off)$"},
     ("limits", "tasks"): {"anyOf": [_whole(process_table.TASKS_LIMIT), _OFF]},

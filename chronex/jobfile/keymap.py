@@ -16,8 +16,8 @@ from chronex.jobfile.entries import Entry, Reader, read_table
 from chronex.jobfile.values import text
 from chronex.text.terminal import quoted
 
-SCREENS = ("jobs", "runs", "timeline", "clock", "density")
-LIST_SCREENS = ("jobs", "runs", "timeline")
+SCREENS = ("jobs", "runs", "timeline", "clock", "density", "nodes", "graph")
+LIST_SCREENS = ("jobs", "runs", "timeline", "graph")
 _KEY = re.compile(r"[!-+\--~]|space|enter|left|right|f(?:[1-9]|1[0-2])|ctrl\+[a-z]", re.ASCII)
 _HINT = "write one character, space, left, right, f1 to f12, or ctrl+a to ctrl+z"
 # Keys that move, open and leave on every screen, and those that a terminal cannot tell from tab, enter and backspace.
@@ -35,7 +35,7 @@ class DashboardAction:
     command: str = ""  # the same from a shell; empty where no command does it
     reads_store: bool = True  # the command takes --store
     screens: tuple[str, ...] = SCREENS  # on which the key works
-    needs: str = ""  # what must be selected: "job", "live" for a run that is not over, or nothing
+    needs: str = ""  # what must be selected: "job", "live" for a run that is not over, "node", or nothing
     writes: bool = False  # it changes the store, so read-only mode hides it
     asks: bool = False  # a dialog asks for confirmation before the store is changed
     rank: int = 0  # its place in the footer; 0 leaves it out
@@ -58,6 +58,12 @@ ACTIONS: tuple[DashboardAction, ...] = (
     DashboardAction("screen-density", "5", "density",
         "Show how many runs start in each hour of the week.",
         command="chronex tui --screen density", group="screens"),
+    DashboardAction("screen-nodes", "6", "nodes",
+        "Show the schedulers of the store: what each runs, who is late, who was fenced.",
+        command="chronex nodes --all", group="screens"),
+    DashboardAction("screen-graph", "7", "graph",
+        "Show the tasks of a job as a graph, with the states of its newest run and the jobs before and after it.",
+        command="chronex tui --screen graph", group="screens"),
     DashboardAction("filter", "/", "filter",
         "Filter as you type: name, tag, state:failed, tz:Europe/*, -word. Enter keeps it, esc drops it.",
         command="chronex list --filter '{filter}'", screens=LIST_SCREENS, rank=1),
@@ -84,6 +90,10 @@ ACTIONS: tuple[DashboardAction, ...] = (
     DashboardAction("cancel", "X", "cancel",
         "Cancel what runs now or waits for a retry.",
         command="chronex cancel {live_run}", screens=LIST_SCREENS, needs="live", writes=True, asks=True, rank=8,
+        group="commands"),
+    DashboardAction("drain", "D", "drain/undrain",
+        "Let the node begin nothing more, or begin again; what runs there goes on.",
+        command="chronex nodes {drain} {node}", screens=("nodes",), needs="node", writes=True, asks=True, rank=2,
         group="commands"),
     DashboardAction("mark", "space", "mark",
         "Mark the job; trigger, pause and cancel then act on all that are marked.",

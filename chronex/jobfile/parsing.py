@@ -12,11 +12,12 @@ from chronex.jobfile.entries import Entry, JobFileError, Sheet
 from chronex.jobfile.positions import MAX_DEPTH, Scan, TextNode, TextSpan, scan_json, scan_toml
 from chronex.text.terminal import escaped, quoted
 
-MAX_BYTES = 1 << 20
+MAX_BYTES = 16 << 20
 _BYTE_ORDER_MARK = "\ufeff"
 _TOML_POSITION = re.compile(r" \(at (?:line ([0-9]+), column ([0-9]+)|end of document)\)$")
 _CARRIAGE_RETURN = re.compile("\r(?=\n)")
 _LONG_NUMBER = re.compile(r"[0-9][0-9_]{4000,}")
+_MANY_DOTS = re.compile(r"(?:\.[ \t]*[A-Za-z0-9_\"'-]+[ \t]*){16}")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _TOML_TWICE = ("Cannot overwrite", "Cannot declare", "Cannot mutate", "Duplicate inline table key")
 _TOML_HINTS = (
@@ -38,6 +39,28 @@ _TOML_HINTS = (
 def open_toml(content: str | bytes, path: str, host_zone: str) -> Entry:
     """The root table. Raises JobFileError with the one problem of a text that is not TOML."""
     return _parsed(_open(content, path, host_zone), _scan_toml, tomllib.loads, _refuse_toml)
+
+
+def open_toml_unplaced(content: str | bytes, path: str, host_zone: str) -> Entry | None:
+    """The root table without the places of its values, which take as long to find as the values themselves.
+
+    None where the text must be read with places: it is not TOML, or nested so deeply that a parser should not see it.
+    """
+    sheet = _open(content, path, host_zone)
+    if _MANY_DOTS.search(sheet.text):
+        return None
+    try:
+        value = tomllib.loads(sheet.text)
+    except (ValueError, RecursionError):
+        return None
+    is_deep = _is_deeper(value, MAX_DEPTH)
+    return None if is_deep else Entry(value, TextNode(TextSpan(0, len(sheet.text))), "the file", sheet)
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    if isinstance(value, dict):
+        return levels <= 0 or any(_is_deeper(each, levels - 1) for each in value.values())
+    return isinstance(value, list) and (levels <= 0 or any(_is_deeper(each, levels - 1) for each in value))
 
 
 def open_json(content: str | bytes, path: str, host_zone: str) -> Entry:

@@ -53,12 +53,21 @@ class TextNode:
 _NO_CHILDREN: dict[str | int, TextNode] = {}
 
 
+class Header(NamedTuple):
+    """`[a.b]` or `[[a.b]]` of a TOML text: its keys, and where its line of text begins."""
+
+    keys: tuple[str, ...]
+    start: int
+
+
 class Scan(NamedTuple):
-    """The tree of a text; the first key that is given twice; the place where it is nested too deeply."""
+    """The tree of a text; the first key that is given twice; the place where it is nested too deeply; the headers of
+    its tables, in order."""
 
     root: TextNode
     twice: tuple[str, TextSpan] | None
     too_deep: int | None
+    headers: tuple[Header, ...] = ()
 
 
 class LineIndex:
@@ -113,6 +122,7 @@ class _Scanner:
         self.at = 0
         self.root = TextNode(TextSpan(0, len(text)))
         self.twice: tuple[str, TextSpan] | None = None
+        self.headers: list[Header] = []
 
     def run(self, read: Callable[[], None]) -> Scan:
         too_deep = None
@@ -122,7 +132,7 @@ class _Scanner:
             pass
         except _TooDeepError:
             too_deep = self.at
-        return Scan(self.root, self.twice, too_deep)
+        return Scan(self.root, self.twice, too_deep, tuple(self.headers))
 
     # -- a whole text -------------------------------------------------------------------------------------
 
@@ -153,6 +163,7 @@ class _Scanner:
             self._stop()
         self.at += len(brackets)
         header = TextSpan(start, self.at)
+        self.headers.append(Header(tuple(name for name, _ in keys), self.text.rfind("\n", 0, start) + 1))
         *outer, (name, span) = keys
         table = self._descend(self.root, outer)
         if brackets == "]":

@@ -6,7 +6,7 @@ Job. Instead of a line and a column a problem has its place in words: "job 'back
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from enum import Enum
 from typing import Any, NamedTuple
@@ -32,12 +32,14 @@ from chronex.jobfile.job_tables import (
     check_case,
 )
 from chronex.jobfile.notify_table import NOTIFY
+from chronex.jobfile.parameter_table import PARAMETER
 from chronex.jobfile.positions import TextNode, TextSpan
 from chronex.jobfile.process_table import limits_table
 from chronex.jobfile.spread_table import SPREAD
 from chronex.jobfile.values import check_name, filled_text
 from chronex.model.calendars import CalendarRules
 from chronex.model.job import SCHEDULES_APART, Call, Job, Task
+from chronex.model.job_parameters import Parameter
 from chronex.model.policies import CrashCheck, DstSetting, NotifyPolicy, RecoveryPolicy, RetryPolicy, SpreadPolicy
 from chronex.model.process_settings import ResourceLimits
 from chronex.text.terminal import quoted
@@ -72,10 +74,14 @@ class InvalidJobError(ChronexError, ValueError):
 
 
 def one_task_table(schedule: str, run: object, keys: Mapping[str, Any]) -> Table:
-    """The table of a job with one task: what only a task can say, such as its idempotency key, is said there."""
+    """The table of a job with one task: what only a task can say, such as its idempotency key, is said there.
+
+    One that is `after` others needs no schedule.
+    """
     own = {key: value for key, value in keys.items() if key in TASK_KEYS}
     rest = {key: value for key, value in keys.items() if key not in TASK_KEYS}
-    return {"schedule": schedule, **rest, "tasks": [{"name": ONLY_TASK, "run": run, **own}]}
+    timing = {"schedule": schedule} if schedule else {}
+    return {**timing, **rest, "tasks": [{"name": ONLY_TASK, "run": run, **own}]}
 
 
 # -- reading ------------------------------------------------------------------------------------------------
@@ -259,6 +265,7 @@ def _plain(value: object) -> Any:
 
 
 _POLICIES: dict[type[Struct], Mapping[str, Reader]] = {
+    Parameter: PARAMETER,
     RetryPolicy: RETRY,
     RecoveryPolicy: RECOVERY,
     SpreadPolicy: SPREAD,
@@ -279,6 +286,8 @@ def _policy_table(policy: Struct) -> Any:
         return policy
     fields = {key: key if hasattr(policy, key) else f"{key}_ms" for key in keys}
     found = _written(policy, {key: field for key, field in fields.items() if hasattr(policy, field)})
+    if isinstance(policy, Parameter) and not policy.choices:
+        del found["choices"]
     if isinstance(policy, RetryPolicy) and policy.max is None:
         found["max"] = UNLIMITED
     if isinstance(policy, NotifyPolicy) and policy.channels:
@@ -303,6 +312,9 @@ def table_of(job: Job) -> Table:
     table = _written(job, {"schedule": "schedule", "timezone": "timezone", **JOB_FIELDS, **policies})
     if job.written:
         table["schedule"] = job.written
+    if job.follows:
+        table = {key: value for key, value in table.items() if key not in ("schedule", "cadence", "recovery")}
+    table = {key: value for key, value in table.items() if key not in ("after", "parameters") or value}
     if job.expect_usual:
         table["expect"] = USUAL
     if SCHEDULES_APART in str(table.get("schedule", "")) and job.dialect != CUSTOM:
@@ -310,12 +322,33 @@ def table_of(job: Job) -> Table:
     if job.calendars is not None:
         table["calendars"] = job.calendars
     tasks = job.tasks if isinstance(job.tasks, list | tuple) else [job.tasks]
-    return {**table, "tasks": [_plain(task) for task in tasks]}
+    if any(isinstance(task, Task) and task.needs is not None for task in tasks):
+        table = {key: value for key, value in table.items() if key != "mode"}
+    return {**table, "tasks": list(_task_tables(tasks))}
+
+
+def _task_tables(tasks: Iterable[Any]) -> Iterator[Any]:
+    """Each task as it was written; of a matrix one table for all combinations."""
+    groups: dict[str, list[Task]] = {}
+    for task in tasks:
+        if isinstance(task, Task) and task.matrix_of:
+            groups.setdefault(task.matrix_of, []).append(task)
+    for task in tasks:
+        name = task.matrix_of if isinstance(task, Task) else ""
+        if not name:
+            yield _plain(task)
+        elif group := groups.pop(name, []):
+            values = {key: list(dict.fromkeys(one.combination[key] for one in group)) for key in task.combination}
+            at_most = {} if task.at_most is None else {"at_most": task.at_most}
+            yield {**_task_table(replace(task, name=name)), "matrix": values, **at_most}
 
 
 def _task_table(task: Task) -> Table:
     environment = {key: key for key in ENVIRONMENT if key != "env_file" or task.env_file}
     table = _written(task, {**TASK_FIELDS, **environment, "retry": "retry"})
+    # The reader has made the combinations of a matrix already, and a task that needs nothing is after nothing.
+    left_out = {"at_most"} if task.needs else {"at_most", "when"}
+    table = {key: value for key, value in table.items() if key not in left_out}
     if task.secret_sources:
         table["secrets"] = {name: task.secret_sources.get(name, f"env:{name}") for name in task.secrets}
     return table

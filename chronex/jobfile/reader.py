@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import PurePath
 from typing import Any, NamedTuple, TypeVar
 
 from chronex.errors import UnknownZoneError
 from chronex.jobfile.calendar_tables import CALENDAR, named_calendars, read_calendars
 from chronex.jobfile.entries import (
+    MAX_PROBLEMS,
     SOME_TIME_MS,
     Entry,
     JobFileError,
@@ -39,7 +41,8 @@ from chronex.jobfile.job_tables import (
 from chronex.jobfile.keymap import KEYS, TUI, read_keymap
 from chronex.jobfile.lint_table import LINT, read_lint
 from chronex.jobfile.notify_table import CHANNEL, HEARTBEAT, NOTIFY, SMTP, read_channels
-from chronex.jobfile.parsing import open_json, open_toml, salvage_json, salvage_toml
+from chronex.jobfile.parameter_table import PARAMETER
+from chronex.jobfile.parsing import open_json, open_toml, open_toml_unplaced, salvage_json, salvage_toml
 from chronex.jobfile.positions import TextSpan
 from chronex.jobfile.process_table import LIMITS
 from chronex.jobfile.properties import PROPERTY, Property, read_properties
@@ -85,9 +88,28 @@ def read_job_file(text: str | bytes, path: str, host_zone: str, now_ms: int = SO
 
     Its calendars are made as of `now_ms`, from files that lie beside `path`.
     """
+    if len(text) > _LONG and (quick := _read_unplaced(text, Sheet(path, "", host_zone, now_ms=now_ms))) is not None:
+        return _valid(*quick)
     root = open_toml(text, path, host_zone)
     root.sheet.now_ms = now_ms
     return _checked(root, _toml_file)
+
+
+# Of a longer text the places are looked for only when there is something to say about them.
+_LONG = 1 << 16
+
+
+def _read_unplaced(text: str | bytes, like: Sheet) -> tuple[Sheet, Content] | None:
+    """What a faultless text says; None where anything in it must be reported, which needs the places."""
+    root = open_toml_unplaced(text, like.path, like.host_zone)
+    if root is None:
+        return None
+    sheet = root.sheet
+    sheet.now_ms, sheet.is_part, sheet.shared = like.now_ms, like.is_part, like.shared
+    sheet.calendars, sheet.blackout = dict(like.calendars), like.blackout
+    sheet.channels = dict(like.channels)
+    content = _read(root, _toml_file)
+    return None if sheet.problems or sheet.warnings else (sheet, content)
 
 
 def read_triggers(text: str | bytes, path: str, host_zone: str, *, needs_tasks: bool = False) -> JobFile:
@@ -96,6 +118,75 @@ def read_triggers(text: str | bytes, path: str, host_zone: str, *, needs_tasks: 
     A definition without a task is for a program that registers a handler; `needs_tasks` refuses it elsewhere.
     """
     return _checked(open_json(text, path, host_zone), partial(_json_file, needs_tasks=needs_tasks))
+
+
+# The file of a directory that has what holds for all of its files; it may have jobs too.
+COMMON_FILE = "chronex.toml"
+FileText = tuple[str, bytes]
+
+
+def read_job_directory(path: str, files: Iterable[FileText], host_zone: str, now_ms: int = SOME_TIME_MS) -> JobFile:
+    """The settings and jobs of the files of a directory, each given by its path and its text, as one.
+
+    Raises one JobFileError with the problems of all of them. What COMMON_FILE says holds for all; another file has
+    jobs, and defaults for them that go before those of the directory.
+    """
+    ordered = sorted(files, key=lambda file: (PurePath(file[0]).name != COMMON_FILE, file[0]))
+    common = Sheet(path, "", host_zone, now_ms=now_ms)
+    settings, properties = SchedulerSettings(timezone=host_zone), tuple[Property, ...]()
+    jobs: list[Job] = []
+    problems: list[Problem] = []
+    warnings: list[Problem] = []
+    known: dict[str, Job] = {}
+    for file, text in ordered:
+        is_part = PurePath(file).name != COMMON_FILE
+        sheet, content = _read_part(file, text, common, is_part=is_part)
+        if not is_part:
+            common, (settings, _, properties) = sheet, content
+        problems += _in_order(sheet.problems)
+        warnings += _in_order(sheet.warnings)
+        problems += _named_before(content[1], known)
+        jobs += content[1]
+        if len(problems) >= MAX_PROBLEMS:
+            break
+    if problems:
+        raise JobFileError(problems)
+    calendars = tuple(calendar for calendar in common.calendars.values() if calendar is not None)
+    return JobFile(path, settings, tuple(jobs), properties, tuple(warnings), calendars)
+
+
+def _read_part(path: str, text: bytes, common: Sheet, *, is_part: bool) -> tuple[Sheet, Content]:
+    like = Sheet(path, "", common.host_zone, now_ms=common.now_ms, is_part=is_part)
+    if is_part:
+        like.shared, like.calendars, like.blackout = common.shared, common.calendars, common.blackout
+        if (quick := _read_unplaced(text, like)) is not None:
+            return quick
+    try:
+        root = open_toml(text, path, common.host_zone)
+    except JobFileError as error:
+        return Sheet(path, "", common.host_zone, problems=list(error.problems)), (SchedulerSettings(), (), ())
+    sheet = root.sheet
+    sheet.now_ms, sheet.is_part, sheet.shared = like.now_ms, is_part, like.shared
+    sheet.calendars, sheet.blackout = dict(like.calendars), like.blackout
+    sheet.channels = dict(like.channels)
+    content = _read(root, _toml_file)
+    if not is_part and isinstance(root.value, dict):
+        # Its jobs are its own, and its calendars have been made.
+        sheet.shared = {key: root.child(key) for key in root.value if key in TOP_LEVEL.keys() - _NOT_SHARED}
+    return sheet, content
+
+
+_NOT_SHARED = {"jobs", "calendars", "verify", "tui", "lint"}
+
+
+def _named_before(jobs: Iterable[Job], known: dict[str, Job]) -> Iterator[Problem]:
+    """Two files of a directory must not have jobs of one name; of which one is meant nobody could tell."""
+    for job in jobs:
+        before = known.setdefault(job.id.lower(), job)
+        if before is not job and before.source != job.source:
+            what = "is in" if before.id == job.id else f"differs only by case from {quoted(before.id)} in"
+            message = f"job {quoted(job.id)} {what} {PurePath(before.source).name} too"
+            yield Problem(job.source, 1, 1, 2, message, "give one of them another name", "J018")
 
 
 def inspect_job_file(text: str, path: str, host_zone: str, now_ms: int = SOME_TIME_MS) -> Inspection:
@@ -132,6 +223,11 @@ def _checked(root: Entry, read: Callable[[Entry], Content]) -> JobFile:
     settings, jobs, properties = _read(root, read)
     if sheet.problems:
         raise JobFileError(_in_order(sheet.problems))
+    return _valid(sheet, (settings, jobs, properties))
+
+
+def _valid(sheet: Sheet, content: Content) -> JobFile:
+    settings, jobs, properties = content
     calendars = tuple(calendar for calendar in sheet.calendars.values() if calendar is not None)
     channels = tuple(channel for channel in sheet.channels.values() if channel is not None)
     return JobFile(sheet.path, settings, jobs, properties, tuple(_in_order(sheet.warnings)), calendars, channels)
@@ -170,18 +266,20 @@ TOP_LEVEL: dict[str, Reader] = {
 
 
 def _toml_file(root: Entry) -> Content:
-    tables: dict[str, Entry] = read_table(root, TOP_LEVEL)
+    own, shared = _own_tables(root), root.sheet.shared
+    tables: dict[str, Entry] = {**shared, **own}
     settings = SchedulerSettings(timezone=root.sheet.host_zone)
     if "scheduler" in tables:
         settings = _unless_refused(scheduler, tables["scheduler"], settings)
     zone = FileZone(_known_zone(root.sheet, settings.timezone), _zone_source(tables.get("scheduler"), settings))
     _read_calendars(root, tables, settings, zone.name)
-    if "notify" in tables:
+    if "notify" in own:
         with suppress(RefusedError):
-            read_channels(tables["notify"])
+            read_channels(own["notify"])
     defaults = Defaults()
-    if "defaults" in tables:
-        defaults = _unless_refused(read_defaults, tables["defaults"], defaults)
+    for table in (shared.get("defaults"), own.get("defaults")):
+        if table is not None:
+            defaults = _unless_refused(partial(read_defaults, base=defaults), table, defaults)
     jobs = read_jobs(tables["jobs"], defaults, zone) if "jobs" in tables else ()
     properties: tuple[Property, ...] = ()
     if "verify" in tables:
@@ -193,6 +291,19 @@ def _toml_file(root: Entry) -> Content:
         with suppress(RefusedError):
             read_lint(tables["lint"])  # and so does the linter
     return settings, jobs, properties
+
+
+# What a file of a directory has of its own; the rest holds for all of them.
+_OF_A_PART = frozenset({"jobs", "defaults"})
+
+
+def _own_tables(root: Entry) -> dict[str, Entry]:
+    tables: dict[str, Entry] = read_table(root, TOP_LEVEL)
+    for key in [key for key in tables if root.sheet.is_part and key not in _OF_A_PART]:
+        entry = tables.pop(key)
+        message = f"[{key}] holds for all files of a directory"
+        entry.report(message, f"write it into {COMMON_FILE} of the same directory", "J024", entry.key_span)
+    return tables
 
 
 def _read_calendars(root: Entry, tables: dict[str, Entry], settings: SchedulerSettings, zone: str) -> None:
@@ -286,4 +397,5 @@ TABLES: Mapping[str, Mapping[str, Reader]] = {
     "recovery": RECOVERY, "dst": DST, "on_crash": CRASH, "spread": SPREAD, "history": HISTORY, "logs": LOGS,
     "property": PROPERTY, "calendar": CALENDAR, "tui": TUI, "keys": KEYS, "limits": LIMITS, "lint": LINT,
     "channel": CHANNEL, "notify": NOTIFY, "smtp": SMTP, "heartbeat": HEARTBEAT,
+    "parameter": PARAMETER,
 }  # fmt: skip

@@ -75,6 +75,8 @@ class SchedulerSettings(Struct, frozen=True):
     logs: LogSettings = LogSettings()
     # When an edit of a schedule takes effect, where the one who applies it does not say.
     update_policy: str = UPDATE_POLICIES[0]
+    # Whether a job file that was saved is applied by itself.
+    watch: bool = False
     # Names of calendars during which nothing starts; the jobs have their days.
     blackout: tuple[str, ...] = ()
     # Who takes the mail of notices, and what is asked again and again as long as this scheduler works.
@@ -150,6 +152,7 @@ SCHEDULER: dict[str, Reader] = {
     "history": _history,
     "logs": _logs,
     "update_policy": one_of(*UPDATE_POLICIES),
+    "watch": yes_or_no,
     "on_stop": one_of(*StopMode),
     "labels": text_table,
     "blackout": texts,

@@ -39,6 +39,7 @@ _BOOTSTRAP = (
 # A one-file program unpacks itself into a directory that goes with it: what outlives it must unpack its own.
 UNPACKED_ANEW = {"PYINSTALLER_RESET_ENVIRONMENT": "1"}
 # What a service manager told the daemon is not for whoever outlives it.
+_STORE_VARIABLE = "CHRONEX_STORE"
 _OF_SCHEDULER = frozenset({VARIABLE, "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID"})
 
 
@@ -327,8 +328,10 @@ def start_keeper(directory: Path, logs: Path) -> None:
 
 
 def keeper_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Ours, without what is for us alone."""
-    kept = {name: value for name, value in environ.items() if name not in _OF_SCHEDULER}
+    """Ours, without what is for us alone: whoever may look at the keeper need not see the way to our database."""
+    kept = {name: value for name, value in environ.items() if name not in _OF_SCHEDULER and not name.startswith("PG")}
+    if "://" in kept.get(_STORE_VARIABLE, ""):
+        del kept[_STORE_VARIABLE]
     if getattr(sys, "frozen", False):
         kept.update(UNPACKED_ANEW)
     return {**kept, VARIABLE: kept[KEEPER_VARIABLE]} if KEEPER_VARIABLE in kept else kept

@@ -439,7 +439,7 @@ class CalendarSchedule(NamedTuple):
         change = self.zone.next_change(after_ms // 1000)
         if change is None:
             return f"{self.zone.name} does not change its clock."
-        effect = self._effect(change) or "no run is touched"
+        effect = self._effect(change) or "no runs affected"
         return f"Clock change on {wall_date(change.at + change.before)} ({self.zone.name}): {effect}."
 
     def _effect(self, change: ClockChange) -> str:

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from chronex.expr.parser import parse_text
 from chronex.lint.findings import Edit, LintFinding, ScheduleSite
 from chronex.lint.host_schedules import judge, schedule_of
 from chronex.lint.hosts import SYSTEMD
 from chronex.lint.linter import Analysis
 from chronex.lint.rules.host_rules import spread_fix
 
-QUICK_FIX, REWRITE = "quickfix", "refactor.rewrite"
+QUICK_FIX, REWRITE, FIX_ALL = "quickfix", "refactor.rewrite", "source.fixAll.chronex"
 _CLOCK = ("W111", "W112")
 _WORD = re.compile(r"[^ \t]+")
 _CLOCK_TIME = re.compile(r"(?<![0-9:])([0-9]{1,2}):([0-9]{2})(?![0-9])")
@@ -46,6 +47,38 @@ def actions_between(analysis: Analysis, start: int, end: int, now_ms: int) -> It
     for site in analysis.sites:
         if site.start <= end and start <= site.end and "W132" not in offered:
             yield from _spread_minute(site, now_ms)
+
+
+def fix_all(analysis: Analysis, better: str) -> Iterator[EditorAction]:
+    """All safe fixes as one action; `better` is the text with them, as `chronex lint --fix` would write it."""
+    edit = _difference(analysis.document.text, better)
+    if edit is not None:
+        yield EditorAction("Apply all safe fixes of Chronex", FIX_ALL, (edit,))
+
+
+def _difference(old: str, new: str) -> Edit | None:
+    """One edit from the first character that differs to the last."""
+    if old == new:
+        return None
+    start = _alike(old, new)
+    end = _alike(old[: start - 1 : -1] if start else old[::-1], new[: start - 1 : -1] if start else new[::-1])
+    return Edit(start, len(old) - end, new[start : len(new) - end])
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters at the beginning are the same."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def canonical_edits(analysis: Analysis) -> Iterator[Edit]:
+    """Each schedule that Chronex reads in its canonical text, which means the same. Others are left alone: their
+    programs may read what looks alike otherwise."""
+    for site in analysis.sites:
+        if site.host.is_plain or site.content is None:
+            continue
+        meaning = parse_text(site.text, site.host.dialect).meaning
+        if meaning is not None and str(meaning) != site.text:
+            yield Edit(site.content, site.content + len(site.text), str(meaning))
 
 
 def _title(text: str) -> str:

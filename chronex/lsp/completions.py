@@ -13,6 +13,7 @@ from chronex.expr.meaning import ALIASES
 from chronex.expr.option_block import OPTION_NAMES
 from chronex.lint.source_files import Document
 from chronex.lint.systemd_calendar import NICKNAMES
+from chronex.model.policies import When
 from chronex.timing.zones import zone_names
 
 KEYWORD, VALUE, PROPERTY = "keyword", "value", "property"
@@ -41,6 +42,12 @@ _CALENDAR_NAME = re.compile(
 )
 _CHANNEL_HEADER = re.compile(r"^[ \t]*\[notify\.([A-Za-z0-9_-]+)\]", re.MULTILINE)
 _CHANNEL_NAME = re.compile(r"""\b(?:notify|to)[ \t]*=[ \t]*\[(?:[^\]"']|"[^"]*"|'[^']*')*["']([A-Za-z0-9_-]*)$""")
+_NEED = re.compile(r"""\bneeds[ \t]*=[ \t]*\[(?:[^\]"']|"[^"]*"|'[^']*')*["']([A-Za-z0-9_-]*)$""")
+_PARENT = re.compile(r"""\bafter[ \t]*=[ \t]*(?:\[(?:[^\]"']|"[^"]*"|'[^']*')*)?["']([A-Za-z0-9_-]*)$""")
+_WHEN = re.compile(r"""\bwhen[ \t]*=[ \t]*["']([a-z]*)$""")
+_JOB_HEADER = re.compile(r"^[ \t]*\[jobs\.([A-Za-z0-9_-]+)\]", re.MULTILINE)
+_TASKS_HEADER = re.compile(r"^[ \t]*\[\[jobs\.([A-Za-z0-9_-]+)\.tasks\]\]", re.MULTILINE)
+_TASK_NAME = re.compile(r"""^[ \t]*name[ \t]*=[ \t]*["']([A-Za-z0-9_-]+)["']""", re.MULTILINE)
 _INLINE = re.compile(r"\b([a-z_]+)[ \t]*=[ \t]*\{(?:[^{}\"']|\"[^\"]*\"|'[^']*')*?([A-Za-z_]*)$")
 _KEY_START = re.compile(r"^[ \t]*([A-Za-z_]*)$")
 # Tables whose keys stand under a name that the user gives.
@@ -88,17 +95,48 @@ def completions_at(document: Document, offset: int) -> list[Completion]:
     if document.kind == "chronex" and (named := _CHANNEL_NAME.search(left)) is not None:
         channels = dict.fromkeys(header[1] for header in _CHANNEL_HEADER.finditer(document.text))
         return _items(((name, "channel", VALUE) for name in channels), offset - len(named[1]), offset)
+    if document.kind == "chronex" and (ordered := _names_at(document.text, line_start, left)) is not None:
+        return _items(ordered[0], offset - len(ordered[1]), offset)
     starts = _EXPRESSION_STARTS.get(document.kind)
     inside = starts.search(left) if starts is not None else None
     if inside is not None:
         return list(_in_expression(inside[1], offset, document.kind))
     if document.kind == "chronex" and (table := _INLINE.search(left)) is not None:
-        names = job_file_keys().get(table[1], ())
+        is_parameter = _table_at(document.text, line_start) == "parameters"
+        names = job_file_keys().get("parameter" if is_parameter else table[1], ())
         return _items(((name, "", PROPERTY) for name in names), offset - len(table[2]), offset)
     if document.kind == "chronex" and (key := _KEY_START.match(left)) is not None:
         names = job_file_keys().get(_table_at(document.text, line_start), ())
         return _items(((name, "", PROPERTY) for name in names), offset - len(key[1]), offset)
     return []
+
+
+def _names_at(text: str, line_start: int, left: str) -> tuple[Iterator[tuple[str, str, str]], str] | None:
+    """What can stand after `needs`, `when` and `after`, and what is typed of it; None elsewhere."""
+    if (need := _NEED.search(left)) is not None:
+        return ((name, "task", VALUE) for name in _tasks_of_job(text, line_start)), need[1]
+    if (when := _WHEN.search(left)) is not None:
+        return ((one.value, "", VALUE) for one in When), when[1]
+    if (parent := _PARENT.search(left)) is not None:
+        jobs = dict.fromkeys(header[1] for header in _JOB_HEADER.finditer(text))
+        return ((name, "job", VALUE) for name in jobs), parent[1]
+    return None
+
+
+def _tasks_of_job(text: str, line_start: int) -> list[str]:
+    """The names of the tasks of the job whose table the line is in."""
+    headers = list(_HEADER.finditer(text))
+    here = [header for header in headers if header.start() < line_start]
+    job = _TASKS_HEADER.match(text, here[-1].start()) if here else None
+    if job is None:
+        return []
+    found: list[str] = []
+    for index, header in enumerate(headers):
+        own = _TASKS_HEADER.match(text, header.start())
+        if own is not None and own[1] == job[1]:
+            end = headers[index + 1].start() if index + 1 < len(headers) else len(text)
+            found += _TASK_NAME.findall(text, header.end(), end)
+    return found
 
 
 def _items(found: Iterator[tuple[str, str, str]], start: int, end: int) -> list[Completion]:
@@ -144,6 +182,7 @@ def _first_words(kind: str, start: int, end: int) -> Iterator[Completion]:
         yield Completion("@every 30m", "elapsed time between runs", KEYWORD, start, end)
         yield Completion("R/P1M", "calendar time between runs, from when it is applied", KEYWORD, start, end)
         yield Completion("@once +20m", "one run", KEYWORD, start, end)
+        yield Completion("@start", "once each time the machine has started", KEYWORD, start, end)
         yield Completion("TZ=", "the zone of this expression", KEYWORD, start, end)
     elif kind in ("crontab", "cron.d"):
         yield Completion("@reboot", "when cron starts", KEYWORD, start, end)

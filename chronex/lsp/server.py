@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
@@ -16,10 +17,10 @@ from chronex.lint.cron_programs import CRON_PROGRAMS, CronProgram
 from chronex.lint.findings import Assumptions, Edit, LintFinding, ZoneNote
 from chronex.lint.formats import rule_address
 from chronex.lint.host_schedules import zone_or_utc
-from chronex.lint.lint_config import InvalidLintConfigError, LintConfig, config_above, lint_configured
-from chronex.lint.linter import Analysis
+from chronex.lint.lint_config import InvalidLintConfigError, LintConfig, config_above, lint_configured, with_config
+from chronex.lint.linter import Analysis, fixed
 from chronex.lint.source_files import open_document
-from chronex.lsp.code_actions import EditorAction, actions_between
+from chronex.lsp.code_actions import FIX_ALL, EditorAction, actions_between, canonical_edits, fix_all
 from chronex.lsp.completions import completions_at
 from chronex.lsp.hovers import hints, hover_at
 from chronex.version import __version__
@@ -27,6 +28,9 @@ from chronex.version import __version__
 _DEBOUNCE_SECONDS = 0.15
 _REFRESH_SECONDS = 60.0
 _MINUTE_MS = 60_000
+# Files that are Chronex's own; in all others another program is the formatter.
+_FORMATTED_KINDS = ("chronex", "trigger")
+_FORMATTED_FILES = ("**/chronex.toml", "**/*.chronex.toml", "**/*{trigger,triggers}.json")
 _SEVERITIES = {
     "error": lsp.DiagnosticSeverity.Error,
     "warning": lsp.DiagnosticSeverity.Warning,
@@ -67,16 +71,17 @@ class Read(NamedTuple):
 
 
 class ChronexServer(LanguageServer):
-    """Whole texts are sent on each change: schedules live in small files, and no position can drift."""
+    """Editors send what changed of a document, and ask about documents that they have opened."""
 
     def __init__(self, inputs: ServerInputs) -> None:
-        super().__init__("chronex", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
+        super().__init__("chronex", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Incremental)
         self.inputs = inputs
         self.zone: str | None = None
         self.shows_hints = True
         self.waiting: dict[str, asyncio.TimerHandle] = {}
         self.refreshing: asyncio.Task[None] | None = None
         self.cron: CronProgram | None = None
+        self._held_back: Callable[..., Any] | None = None
         self._known: dict[str, tuple[object, Read]] = {}
 
     # -- documents ----------------------------------------------------------------------------------------
@@ -92,6 +97,8 @@ class ChronexServer(LanguageServer):
         return assume if self.cron is None else assume._replace(cron=self.cron)
 
     def read(self, uri: str) -> Read:
+        if uri not in self.workspace.text_documents:
+            raise JsonRpcInvalidParams(message=f"{uri} is not open")
         document = self.workspace.get_text_document(uri)
         assume = self.assume()
         config = _config_above(to_fs_path(uri) or uri)
@@ -106,10 +113,36 @@ class ChronexServer(LanguageServer):
         self._known[uri] = (key, found)
         return found
 
+    def fixed_text(self, uri: str) -> str:
+        """The text with all safe fixes, as `chronex lint --fix` would write it."""
+        config = _config_above(to_fs_path(uri) or uri)
+        document = self.read(uri).analysis.document
+        if config.excludes(document.path):
+            return document.text
+        return fixed(document, with_config(self.assume(), config), config.choice_for(document.path).keeps).text
+
     def forget(self, uri: str) -> None:
         self._known.pop(uri, None)
         if (handle := self.waiting.pop(uri, None)) is not None:
             handle.cancel()
+
+    # -- formatting ---------------------------------------------------------------------------------------
+
+    def hold_back_formatting(self) -> None:
+        """An editor that can be told for which files is told later: as a formatter of all Python and YAML the server
+        would stand in the way of theirs."""
+        documents = self.client_capabilities.text_document
+        if documents is not None and documents.formatting is not None and documents.formatting.dynamic_registration:
+            self._held_back = self.protocol.fm.features.pop(lsp.TEXT_DOCUMENT_FORMATTING, None)
+
+    def register_formatting(self) -> None:
+        if self._held_back is None:
+            return
+        self.protocol.fm.features[lsp.TEXT_DOCUMENT_FORMATTING] = self._held_back
+        selector = [lsp.TextDocumentFilterPattern(pattern=pattern) for pattern in _FORMATTED_FILES]
+        options = lsp.DocumentFormattingRegistrationOptions(document_selector=selector)
+        registration = lsp.Registration("chronex-formatting", lsp.TEXT_DOCUMENT_FORMATTING, options)
+        self.client_register_capability(lsp.RegistrationParams([registration]))
 
     # -- diagnostics --------------------------------------------------------------------------------------
 
@@ -188,11 +221,15 @@ def _code_action(uri: str, read: Read, action: EditorAction) -> lsp.CodeAction:
     edits = [read.edit(edit) for edit in action.edits]
     return lsp.CodeAction(
         action.title,
-        kind=lsp.CodeActionKind(action.kind),
+        kind=action.kind,
         diagnostics=[_diagnostic(read, action.finding)] if action.finding is not None else None,
         is_preferred=action.is_preferred or None,
         edit=lsp.WorkspaceEdit(changes={uri: edits}),
     )
+
+
+def _is_of_kind(kind: str, wanted: str) -> bool:
+    return kind == wanted or kind.startswith(f"{wanted}.")
 
 
 def build(inputs: ServerInputs) -> ChronexServer:
@@ -207,9 +244,11 @@ def _add_lifecycle(server: ChronexServer) -> None:
     @server.feature(lsp.INITIALIZE)
     def initialize(params: lsp.InitializeParams) -> None:
         server.read_settings(params.initialization_options)
+        server.hold_back_formatting()
 
     @server.feature(lsp.INITIALIZED)
     def initialized(params: lsp.InitializedParams) -> None:
+        server.register_formatting()
         workspace = server.client_capabilities.workspace
         refresh = workspace.inlay_hint.refresh_support if workspace and workspace.inlay_hint else False
         if refresh:
@@ -293,18 +332,27 @@ def _add_queries(server: ChronexServer) -> None:
 def _add_edits(server: ChronexServer) -> None:
     @server.feature(
         lsp.TEXT_DOCUMENT_CODE_ACTION,
-        lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.RefactorRewrite]),
+        lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.RefactorRewrite, FIX_ALL]),
     )
     def code_action(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
         uri = params.text_document.uri
         read = server.read(uri)
         start, end = read.offset(params.range.start), read.offset(params.range.end)
         wanted = [str(getattr(kind, "value", kind)) for kind in params.context.only or []]
+        if any(_is_of_kind(FIX_ALL, kind) for kind in wanted):  # asked for by name, as on saving
+            return [_code_action(uri, read, action) for action in fix_all(read.analysis, server.fixed_text(uri))]
         return [
             _code_action(uri, read, action)
             for action in actions_between(read.analysis, start, end, server.now())
-            if not wanted or any(action.kind == kind or action.kind.startswith(f"{kind}.") for kind in wanted)
+            if not wanted or any(_is_of_kind(action.kind, kind) for kind in wanted)
         ]
+
+    @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
+    def formatting(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
+        read = server.read(params.text_document.uri)
+        if read.analysis.document.kind not in _FORMATTED_KINDS:
+            return []
+        return [read.edit(edit) for edit in canonical_edits(read.analysis)]
 
     @server.feature(
         lsp.TEXT_DOCUMENT_COMPLETION,
@@ -331,7 +379,8 @@ FEATURES = {
     "hover": "words, next five runs, the next clock change, language and zone",
     "inlay hints": "the next run behind each schedule",
     "completion": "fields, names, nicknames, zones, options, keys of chronex.toml",
-    "code actions": "every fix, ignore here, move out of the clock change, spread the minute",
+    "code actions": "every fix, ignore here, move out of the clock change, spread the minute; source.fixAll",
+    "formatting": "schedules of Chronex's own files in canonical text",
     "document symbols": "every schedule of the file",
 }
 

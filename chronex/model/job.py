@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from chronex.errors import ChronexError
 from chronex.model.calendars import CalendarRules
+from chronex.model.job_parameters import Parameter
 from chronex.model.policies import (
     Cadence,
     CrashCheck,
@@ -34,6 +35,7 @@ from chronex.model.policies import (
     RunOn,
     SpreadPolicy,
     TaskMode,
+    When,
 )
 from chronex.model.process_settings import ProcessSettings, ResourceLimits
 
@@ -107,6 +109,20 @@ class Task(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     retry_codes: tuple[int, ...] | None = None
     # Free values that the command finds as CHRONEX_META_*.
     metadata: dict[str, str] = {}
+    # The tasks that must have ended before it begins, or matrices of tasks; None where the job's mode says it.
+    needs: tuple[str, ...] | None = None
+    # How those must have ended.
+    when: When = When.SUCCESS
+    # Where it is one combination of a matrix: the name of the task as it was written, what its command finds as
+    # CHRONEX_MATRIX_*, and how many of them run at once (None: all).
+    matrix_of: str = ""
+    combination: dict[str, str] = {}
+    at_most: int | None = None
+
+    @property
+    def step(self) -> str:
+        """The name as it was written: that of its matrix, where it is a combination of one."""
+        return self.matrix_of or self.name
 
     @property
     def process_settings(self) -> ProcessSettings | None:
@@ -122,7 +138,7 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     # The job's own name is its key in the store.
     id: str
     # The expression, in the words of `dialect`, or several with SCHEDULES_APART between them, whose instants are
-    # united; for a custom schedule the name it is registered by.
+    # united; for a custom schedule the name it is registered by. Empty for a job that only follows others.
     schedule: str
     # One line for people.
     description: str = ""
@@ -174,6 +190,10 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     expect_usual: bool = False
     # After so many failures in a row the job is paused until somebody resumes it; None never pauses it.
     pause_after_failures: int | None = None
+    # The jobs whose occurrences it follows; it may then be without a schedule of its own.
+    after: tuple[str, ...] = ()
+    # What a trigger may give it, and what every other run gets; commands find the values as CHRONEX_PARAM_*.
+    parameters: dict[str, Parameter] = {}
     # Words to select jobs by.
     tags: tuple[str, ...] = ()
     # Free values that commands find as CHRONEX_META_*.
@@ -230,8 +250,24 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
 
     @property
     def schedules(self) -> tuple[str, ...]:
-        """The expressions of its schedule."""
-        return tuple(self.schedule.split(SCHEDULES_APART))
+        """The expressions of its schedule; none for a job that only follows others."""
+        return tuple(self.schedule.split(SCHEDULES_APART)) if self.schedule else ()
+
+    @property
+    def follows(self) -> bool:
+        """It has no schedule: each of its occurrences comes from those of the jobs that it is after."""
+        return bool(self.after) and not self.schedule
+
+    @property
+    def shown_schedule(self) -> str:
+        """When it runs, in one line: its schedule, and the jobs that it is after."""
+        follows = f"after {', '.join(self.after)}" if self.after else ""
+        return ", ".join(part for part in (self.schedule, follows) if part)
+
+    @property
+    def has_needs(self) -> bool:
+        """Do its tasks say what each of them needs? Otherwise its mode says in what order they run."""
+        return any(task.needs is not None for task in self.tasks)
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -292,6 +328,8 @@ class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
     paused_until_ms: int | None = None
     # Who paused it.
     paused_by: str = ""
+    # The boot of each machine for which `@start` has been answered; a store of one machine has one without a name.
+    boots: dict[str, str] = {}
     # When the last pause began; what was due since then and before its end is skipped.
     paused_from_ms: int | None = None
     # Earlier pauses as spans of their own, the oldest first; what was due in one of them is skipped too.

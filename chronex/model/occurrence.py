@@ -111,6 +111,8 @@ class Occurrence(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True
     # The id of the occurrence that a replay repeats, and the scheduled time that its tasks are given.
     replay_of: str = ""
     stands_for_ms: int | None = None
+    # The nominal time of what a replay repeats.
+    repeats_ms: int | None = None
     # The calendar that moved it here from the time that it stands for.
     moved_by: str = ""
     # Why a person asked for it, in that person's words.
@@ -119,6 +121,15 @@ class Occurrence(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True
     only: tuple[str, ...] = ()
     # What holds for this occurrence in place of the job's policies.
     overrides: Overrides | None = None
+    # The occurrences that it followed, or whose end it waited for: each parent's name with its nominal time.
+    parents: dict[str, int] = {}
+    # While it waits for parents: their names, and until when (None: for as long as it takes).
+    waits_for: tuple[str, ...] = ()
+    wait_until_ms: int | None = None
+    # When its last parent had completed; it is decided anew at the next tick.
+    released_ms: int | None = None
+    # A replay or a backfill whose children run again too.
+    with_children: bool = False
     # Why a running occurrence is to be stopped; until its owner has ordered that, `cancel_ms` keeps it due.
     cancel_reason: Reason = NO_REASON
     cancel_ms: int | None = None
@@ -230,6 +241,9 @@ class Attempt(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     log_dropped: int = 0
     # How many processes it left behind.
     leftovers: int = 0
+    # What it gave those that need it, and what was wrong with the rest of what it wrote.
+    values: dict[str, str] = {}
+    values_problem: str = ""
     # What it took; None for a function, and where nobody could wait for it.
     usage: Usage | None = None
     # The system's error number, where it could not be started.

@@ -84,6 +84,15 @@ class TaskMode(StrEnum):
     PARALLEL = "parallel"
 
 
+class When(StrEnum):
+    """After what end of the tasks that it needs a task runs: see specs/graphs.md."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    DONE = "done"
+    ALWAYS = "always"
+
+
 class Cadence(StrEnum):
     """An interval counts from its anchor, or from the end of the last run."""
 

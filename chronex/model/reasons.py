@@ -31,6 +31,21 @@ class ReasonCode(StrEnum):
     IDEMPOTENT = "idempotent"
     MAX_REACHED = "max_reached"
 
+    # It follows other jobs. The detail is the parent's occurrence, `by` the parent.
+    WAITS_FOR = "waits_for"
+    PARENT_FAILED = "parent_failed"
+    PARENT_CANCELED = "parent_canceled"
+    PARENT_SKIPPED = "parent_skipped"
+    PARENT_MISSED = "parent_missed"
+    PARENT_NEVER_RAN = "parent_never_ran"
+    PARENT_TOO_LATE = "parent_too_late"
+
+    # A task whose needs cannot be met any more. The detail is the need.
+    NEED_FAILED = "need_failed"
+    NEED_LEFT_OUT = "need_left_out"
+    NEED_CANCELED = "need_canceled"
+    NOTHING_FAILED = "nothing_failed"
+
     # It was due in a downtime.
     DOWN = "down"
     FOLDED = "folded"
@@ -128,6 +143,8 @@ def of_task(task: str, reason: Reason) -> Reason:
 
 # Where the detail is part of the sentence the words name it; else it follows them after a colon.
 _DETAIL = "{detail}"
+# A parent comes first in the sentence; where those of several are counted together, it has no name.
+_BY, _SOME_PARENT = "{by}", "a job that it follows"
 _WORDS = {
     ReasonCode.NONE: "",
     ReasonCode.PAUSED: "paused",
@@ -143,6 +160,17 @@ _WORDS = {
     ReasonCode.NO_NODE: "no node that works here can run it",
     ReasonCode.IDEMPOTENT: "its idempotency key has been executed already",
     ReasonCode.MAX_REACHED: "the limit of executions is reached",
+    ReasonCode.WAITS_FOR: "waits for {detail}",
+    ReasonCode.PARENT_FAILED: "{by} failed",
+    ReasonCode.PARENT_CANCELED: "{by} was canceled",
+    ReasonCode.PARENT_SKIPPED: "{by} was skipped",
+    ReasonCode.PARENT_MISSED: "{by} was missed",
+    ReasonCode.PARENT_NEVER_RAN: "{by} has not run yet",
+    ReasonCode.PARENT_TOO_LATE: "{by} had not completed within the window",
+    ReasonCode.NEED_FAILED: "{detail} failed, which it needs",
+    ReasonCode.NEED_LEFT_OUT: "{detail} did not run, which it needs",
+    ReasonCode.NEED_CANCELED: "{detail} was canceled, which it needs",
+    ReasonCode.NOTHING_FAILED: "nothing that it needs failed",
     ReasonCode.DOWN: "the scheduler was not running",
     ReasonCode.FOLDED: "folded into a later occurrence by the recovery strategy",
     ReasonCode.TOO_OLD: "beyond the bounds of the recovery strategy",
@@ -209,10 +237,26 @@ ENDS_OF_TASKS = frozenset(
 )
 
 
+# The end of a job that it follows: `by` is that job, and the words say what became of it.
+OF_PARENTS = frozenset(
+    {
+        ReasonCode.PARENT_FAILED,
+        ReasonCode.PARENT_CANCELED,
+        ReasonCode.PARENT_SKIPPED,
+        ReasonCode.PARENT_MISSED,
+        ReasonCode.PARENT_NEVER_RAN,
+        ReasonCode.PARENT_TOO_LATE,
+    }
+)
+
+
 def text_of(reason: Reason) -> str:
     """The reason in words: "paused by ann@desk (cli)", "main: exit code 3"; empty where there is none."""
     template = _template(reason.code)
     text = words_of(reason)
+    if reason.code in OF_PARENTS:
+        text = template.replace(_BY, reason.by or _SOME_PARENT)
+        return f"{text}: {reason.detail}" if reason.detail else text
     is_of_task = reason.code in ENDS_OF_TASKS
     if reason.by and not is_of_task:
         text += f" by {reason.by}"
@@ -223,7 +267,7 @@ def text_of(reason: Reason) -> str:
 
 def words_of(reason: Reason) -> str:
     """The words of its code alone, without whom or what it speaks of: the same for all that are counted together."""
-    return _template(reason.code).replace(_DETAIL, reason.detail)
+    return _template(reason.code).replace(_BY, _SOME_PARENT).replace(_DETAIL, reason.detail)
 
 
 def words_beyond(reason: Reason, error: str) -> str:

@@ -41,6 +41,8 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     # Where several machines share the store: the machine that it runs on, for how long its word that it lives holds
     # (0: only its process tells), since when it has given it without a gap, and since when it slept through nothing.
     host_id: str = ""
+    # The newest layout of a shared store that it knows.
+    layout: int = 0
     # By what jobs choose where they run.
     name: str = ""
     labels: dict[str, str] = {}

@@ -36,6 +36,7 @@ class RunState(StrEnum):
     RETRY = "retry"
     DLQ = "dlq"
     CANCELED = "canceled"
+    SKIPPED = "skipped"
 
 
 class AttemptState(StrEnum):
@@ -85,6 +86,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     _to("schedule", _R.SCHEDULED, _R.RETRY, _R.FAILED, _R.DLQ),
     _to("bury", _R.DLQ, _R.FAILED),
     _to("cancel", _R.CANCELED, _R.SCHEDULED, _R.CLAIMED, _R.RUNNING),
+    _to("skip", _R.SKIPPED, _R.SCHEDULED),
     _to("succeed", _A.SUCCESS, _A.RUNNING),
     _to("fail", _A.FAILED, _A.RUNNING),
     _to("time out", _A.TIMEOUT, _A.RUNNING),

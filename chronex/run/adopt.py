@@ -19,6 +19,7 @@ from chronex.run.process import OnExit, is_alive, signal_group, signal_group_of,
 from chronex.run.request import AttemptRequest, AttemptResult
 from chronex.run.spawn import RunContext
 from chronex.run.supervise import Hooks, Supervision, unknown_exit
+from chronex.run.values_file import ValuesFile
 
 _POLL_AGAIN_S = 0.2
 _KILLED_WITHIN_S = 10.0
@@ -46,6 +47,7 @@ async def adopt_attempt(
         orphan.close()
         if pipe is not None:
             os.close(pipe)
+        ValuesFile(run_context.logs, request.attempt_id).remove()
         return _ended_unseen(identity, started_ms, run_context)
     log, secrets = _log_and_secrets(request, log_name, environ, run_context)
     supervision = Supervision(
@@ -53,6 +55,7 @@ async def adopt_attempt(
     )
     supervision.before_ms = max(0, supervision.started_ms - started_ms)
     supervision.started_ms = started_ms
+    supervision.values_file = ValuesFile(run_context.logs, request.attempt_id)
     return await supervision.supervise(hooks, report=False)
 
 

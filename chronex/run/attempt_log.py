@@ -92,7 +92,8 @@ class Redactor:
 DEFAULT_LIMIT = 10 * 1024 * 1024
 SEAM = b"\n--- chronex: newest output above, oldest kept output below ---\n"
 _ATTEMPT_ID = re.compile(r"attempt_[0-9a-f-]{36}", re.ASCII)
-_LOG_NAME = re.compile(r"attempt_[0-9a-f-]{36}(\.[2-9])?\.log", re.ASCII)
+# Beside the log of an attempt lies what it hands over to others, until it has ended.
+_LOG_NAME = re.compile(r"attempt_[0-9a-f-]{36}(?:(?:\.[2-9])?\.log|\.values)", re.ASCII)
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK, opening a planted FIFO would wait for its other end.
 _REOPEN = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK

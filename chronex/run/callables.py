@@ -33,6 +33,7 @@ from chronex.run.supervise import (
     not_started,
     timed_out,
 )
+from chronex.run.values_file import NOTHING_HANDED, values_returned
 from chronex.text.instants import utc_datetime
 
 
@@ -101,7 +102,9 @@ class TaskContext:
     """One attempt, as the callable sees it. All times are aware, in UTC.
 
     `version` is that of the job's definition, `recovery` says that the instant was missed and is made up for, and
-    `fire_count` is which execution of the job this is, from 1 (0 where that was not recorded).
+    `fire_count` is which execution of the job this is, from 1 (0 where that was not recorded). `inputs` has what the
+    tasks that it needs have handed over, `inputs["extract"]["rows"]`, and those of jobs before it,
+    `inputs["etl.load"]["rows"]`; `matrix` is its combination, where it is one of a matrix.
     """
 
     job: str
@@ -121,6 +124,8 @@ class TaskContext:
     idempotency_key: str
     metadata: Mapping[str, str]
     parameters: Mapping[str, str]
+    inputs: Mapping[str, Mapping[str, str]]
+    matrix: Mapping[str, str]
     cancellation: Cancellation
     state: TaskStateBuffer
     log: TaskLog
@@ -147,6 +152,8 @@ def context_for(
         idempotency_key=request.idempotency_key,
         metadata=dict(request.metadata),
         parameters=dict(request.parameters),
+        inputs={source: dict(values) for source, values in request.inputs.items()},
+        matrix=dict(request.matrix),
         cancellation=cancellation,
         state=state,
         log=log,
@@ -237,6 +244,7 @@ class _CallableAttempt:
         self.bounded_log = BoundedLog(run_context.logs, request.attempt_id, request.log_limit)
         self.log = TaskLog(self.bounded_log)
         self.state = TaskStateBuffer(state)
+        self.returned: Any = None
         # Its own, so that a timeout reaches the callable without cancelling what the engine's signal is for.
         self.cancellation = Cancellation()
         self.context = context_for(request, self.started_ms, self.cancellation, self.state, self.log)
@@ -280,13 +288,12 @@ class _CallableAttempt:
         """The exception, if any. Also SystemExit: asyncio would let that end the whole daemon."""
         try:
             if is_async(self.function):
-                await self.bound()
+                self.returned = await self.bound()
                 return None
             returned, problem = await _in_thread(self.bound, self.context)
             if problem is not None:
                 return problem
-            if inspect.isawaitable(returned):
-                await _awaited(returned)
+            self.returned = await _awaited(returned) if inspect.isawaitable(returned) else returned
         except BaseException as raised:
             return raised
         return None
@@ -300,6 +307,7 @@ class _CallableAttempt:
     async def _result(self, verdict: ExitVerdict, *, left_behind: bool) -> AttemptResult:
         self.log.close()
         error = verdict.error + ("; it still runs" if left_behind else "")
+        handed = values_returned(self.returned) if verdict.state is AttemptState.SUCCESS else NOTHING_HANDED
         return AttemptResult(
             state=verdict.state,
             reason=verdict.reason,
@@ -310,6 +318,8 @@ class _CallableAttempt:
             duration_ms=self.clock.monotonic_ms() - self.began,
             log=await finish_log(self.bounded_log),
             state_changes=dict(self.state.changes) if verdict.state is AttemptState.SUCCESS else {},
+            values=handed.values,
+            values_problem=handed.problem,
         )
 
     def close(self) -> None:
@@ -349,8 +359,8 @@ def _unwrapped(function: TaskFunction) -> Any:
     return inner if inspect.isroutine(inner) else getattr(inner, "__call__", inner)  # noqa: B004
 
 
-async def _awaited(value: Awaitable[Any]) -> None:
-    await value
+async def _awaited(value: Awaitable[Any]) -> Any:
+    return await value
 
 
 async def _in_thread(function: Callable[[], Any], context: TaskContext) -> tuple[Any, BaseException | None]:

@@ -28,6 +28,9 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9_]", re.ASCII)
 ATTEMPT_VARIABLE = "CHRONEX_ATTEMPT"
 _LEAST_HIDDEN_LINE = 8  # a shorter line of a key, such as a brace, stands in every log
 
+# The system has 2 MiB at most for the arguments and the environment of a command.
+_MOST_HANDED = 1_000_000
+
 Variables = dict[bytes, bytes]
 
 
@@ -119,6 +122,10 @@ def child_environment(
     of_files = variables_of_files(request.env_file) if request.env_file else {}
     if isinstance(of_files, NotStarted):
         return of_files
+    handed = sum(len(value) for values in request.inputs.values() for value in values.values())
+    if handed > _MOST_HANDED:
+        why = f"the values of the tasks before it have {handed} characters, and at most {_MOST_HANDED} fit"
+        return NotStarted(why, retryable=False)
     for source in (of_files, request.env, secrets, chronex_variables(request), request.extra_environment):
         problem = _add(variables, source) if source else None
         if problem is not None:
@@ -127,7 +134,7 @@ def child_environment(
 
 
 def chronex_variables(request: AttemptRequest) -> dict[str, str]:
-    """Who is calling, and what for; META and PARAM names are the keys in capitals, other characters as `_`."""
+    """Who is calling, and what for; META, PARAM, MATRIX and FROM names are in capitals, other characters as `_`."""
     variables = {
         "CHRONEX_JOB": request.job,
         "CHRONEX_TASK": request.task,
@@ -157,7 +164,10 @@ def chronex_variables(request: AttemptRequest) -> dict[str, str]:
         variables["CHRONEX_SPAN_END"] = instant_text(request.span_end_ms)
     if request.idempotency_key:
         variables["CHRONEX_IDEMPOTENCY_KEY"] = request.idempotency_key
-    for prefix, values in (("CHRONEX_META_", request.metadata), ("CHRONEX_PARAM_", request.parameters)):
+    named = (("META", request.metadata), ("PARAM", request.parameters), ("MATRIX", request.matrix))
+    handed = ((f"FROM_{source}", values) for source, values in sorted(request.inputs.items()))
+    for kind, values in (*named, *handed):
+        prefix = f"CHRONEX_{_NOT_IN_A_NAME.sub('_', kind.upper())}_"
         # Of two keys that look the same in capitals, the first in the order of their text is given.
         for key in sorted(values):
             variables.setdefault(prefix + _NOT_IN_A_NAME.sub("_", key.upper()), values[key])

@@ -41,6 +41,7 @@ from chronex.run.functions import RegisteredFunction, WithoutContext, until_canc
 from chronex.run.request import AttemptRequest, AttemptResult, EndReason
 from chronex.run.spawn import RunContext
 from chronex.run.supervise import Cancellation, Hooks, run_attempt
+from chronex.run.values_file import values_returned
 
 CALL_VARIABLE = "CHRONEX_CALL"
 _CALL, _OUTCOME = "call", "outcome"
@@ -64,6 +65,8 @@ class FunctionOutcome(msgspec.Struct, frozen=True):
 
     error: str = ""
     state_changes: dict[str, str | None] = {}
+    values: dict[str, str] = {}
+    values_problem: str = ""
 
 
 # -- the scheduler's side -------------------------------------------------------------------------------------
@@ -120,7 +123,8 @@ def _with_outcome(result: AttemptResult, outcome: FunctionOutcome | None) -> Att
     if outcome is None:
         return result
     if result.reason is EndReason.EXITED:
-        return replace(result, state_changes=outcome.state_changes)
+        changes, values = outcome.state_changes, outcome.values
+        return replace(result, state_changes=changes, values=values, values_problem=outcome.values_problem)
     if result.reason is EndReason.EXIT_CODE and outcome.error:
         return replace(result, reason=EndReason.EXCEPTION, error=outcome.error, exit_code=None, retryable=True)
     return result
@@ -147,13 +151,13 @@ def main() -> int:
     context = context_for(call.request, SYSTEM_CLOCK.wall_ms(), cancellation, state, TaskLog(_Output()))
     try:
         signal.signal(signal.SIGTERM, lambda *_: cancellation.request("it was asked to end"))
-        _call(_function(call), context, call.request)
+        handed = values_returned(_call(_function(call), context, call.request))
     except BaseException as problem:
         sys.stdout.flush()
         traceback.print_exception(problem)
         outcome = FunctionOutcome(error=described(problem))
     else:
-        outcome = FunctionOutcome(state_changes=state.changes)
+        outcome = FunctionOutcome("", state.changes, handed.values, handed.problem)
     if os.getppid() != call.parent:  # the scheduler is gone: nobody reads this, or clears it away
         shutil.rmtree(directory, ignore_errors=True)
     else:
@@ -179,14 +183,14 @@ def _main_module(script: str) -> types.ModuleType:
     return module
 
 
-def _call(function: TaskFunction, context: TaskContext, request: AttemptRequest) -> None:
+def _call(function: TaskFunction, context: TaskContext, request: AttemptRequest) -> Any:
     work = bound(function, context, request)
     if not is_async(function):
         returned = work()
         if not inspect.isawaitable(returned):
-            return
+            return returned
         work = partial(_same, returned)
-    asyncio.run(until_canceled(work, context.cancellation))
+    return asyncio.run(until_canceled(work, context.cancellation))
 
 
 def _same(value: Any) -> Any:

@@ -141,12 +141,12 @@ class AsyncInThread:
     def __init__(self, function: TaskFunction) -> None:
         self._function = function
 
-    def __call__(self, context: TaskContext, /, *args: Any, **kwargs: Any) -> None:
+    def __call__(self, context: TaskContext, /, *args: Any, **kwargs: Any) -> Any:
         work = functools.partial(self._function, context, *args, **kwargs)
-        asyncio.run(until_canceled(work, context.cancellation))
+        return asyncio.run(until_canceled(work, context.cancellation))
 
 
-async def until_canceled(work: Callable[[], Any], cancellation: Cancellation) -> None:
+async def until_canceled(work: Callable[[], Any], cancellation: Cancellation) -> Any:
     """Await what `work` gives; the request to end cancels it, from whatever thread that comes."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
@@ -157,7 +157,7 @@ async def until_canceled(work: Callable[[], Any], cancellation: Cancellation) ->
 
     cancellation.listen(cancel)
     try:
-        await work()
+        return await work()
     finally:
         cancellation.forget(cancel)
 

@@ -40,6 +40,7 @@ class AttemptRequest:
 
     `secrets` are names; their values come from `secret_sources`, or else from the daemon's environment, at the start,
     and are kept nowhere. With `settings` the command runs as another user or within limits.
+    `inputs` are the values that tasks before it handed over, by the task and then by name; `matrix` its combination.
     `extra_environment` is the engine's own (for example CHRONEX_STORE) and wins over everything. `args` and `kwargs`
     are for a function instead of a command.
     """
@@ -67,6 +68,8 @@ class AttemptRequest:
     parameters: Mapping[str, str] = field(default_factory=dict)
     span_start_ms: int | None = None
     span_end_ms: int | None = None
+    inputs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    matrix: Mapping[str, str] = field(default_factory=dict)
     idempotency_key: str = ""
     last_run_ms: int | None = None
     timeout_ms: int | None = None
@@ -102,7 +105,8 @@ class AttemptResult:
 
     `leftovers` are processes of the attempt that outlived its main process; `leftovers_killed` of them are gone.
     `state_changes` (callables only) belong into the transaction that records the success. `stop_code` is the code of
-    why it was canceled. `usage` is None where the system did not tell: for callables, and for what was adopted.
+    why it was canceled. `values` are for those that need it, where it succeeded, and `values_problem` says what of
+    them could not be kept. `usage` is None where the system did not tell: for callables, and for what was adopted.
     """
 
     state: AttemptState
@@ -122,6 +126,8 @@ class AttemptResult:
     state_changes: Mapping[str, str | None] = field(default_factory=dict)
     stop_code: str = ""
     usage: Usage | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
+    values_problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

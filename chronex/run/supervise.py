@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -39,6 +39,7 @@ from chronex.run.spawn import (
     refused_after_barrier,
     start,
 )
+from chronex.run.values_file import NOTHING_HANDED, OUTPUT_VARIABLE, HandedValues, ValuesFile
 
 # How long output is waited for once the main process has ended and another process holds the pipe.
 HELD_PIPE_S = 2.0
@@ -199,15 +200,20 @@ def start_held(
 def start_prepared(command: PreparedCommand, run_context: RunContext) -> Supervision | NotStarted:
     """The same for a command that is prepared already."""
     fail_point("before spawn")
+    rules = command.rules
+    values = ValuesFile(run_context.logs, rules.attempt_id, command.settings)
+    if values.path:
+        given = {**command.variables, OUTPUT_VARIABLE.encode(): os.fsencode(values.path)}
+        command = replace(command, variables=given)
     started = _start(command, run_context.barrier_program)
     if isinstance(started, NotStarted):
+        values.remove()
         return started
-    rules = command.rules
     log = BoundedLog(run_context.logs, rules.attempt_id, rules.log_limit)
     child = Child(asyncio.get_running_loop(), started.identity)
     supervision = Supervision(rules, run_context.clock, child, log, started.output, command.secrets)
     supervision.command, supervision.barrier = command, started.barrier
-    supervision.confinement = started.confinement
+    supervision.confinement, supervision.values_file = started.confinement, values
     return supervision
 
 
@@ -330,6 +336,8 @@ class Supervision:
         self.command: PreparedCommand | None = None  # what waits at the barrier; an adopted process is past it
         self.barrier: StartBarrier | None = None
         self.confinement: Confinement | None = None  # where it has limits
+        self.values_file: ValuesFile | None = None
+        self.secrets = secrets
 
     async def supervise(self, hooks: Hooks, *, report: bool) -> AttemptResult:
         """Watch until the end. When the hook raises, or the caller is cancelled, the group of a child is killed."""
@@ -378,6 +386,8 @@ class Supervision:
             self.barrier.close()
         if self.confinement is not None:
             self.confinement.close()
+        if self.values_file is not None:
+            self.values_file.remove()
 
     def watch(self, hooks: Hooks) -> None:
         self.capture.start()
@@ -423,11 +433,14 @@ class Supervision:
         if self.confinement is not None:
             usage = self.confinement.usage(usage)
             verdict = self.confinement.verdict(verdict, usage, self.rules)
+        handed = self._handed(verdict)
         return AttemptResult(
             state=verdict.state,
             reason=verdict.reason,
             retryable=verdict.retryable,
             error=verdict.error,
+            values=handed.values,
+            values_problem=handed.problem,
             exit_code=verdict.exit_code,
             signal=verdict.signal,
             process=self.process.identity,
@@ -439,6 +452,13 @@ class Supervision:
             leftovers_killed=killed,
             usage=usage,
         )
+
+    def _handed(self, verdict: ExitVerdict) -> HandedValues:
+        """What it hands over; one that did not succeed hands over nothing."""
+        if self.values_file is None:
+            return NOTHING_HANDED
+        handed = self.values_file.take(self.secrets)
+        return handed if verdict.state is AttemptState.SUCCESS else NOTHING_HANDED
 
     def _refused_after_barrier(self) -> AttemptResult | None:
         refusal = self.barrier.refusal() if self.barrier is not None else None
@@ -473,6 +493,8 @@ class Supervision:
             self.barrier.close()
         if self.confinement is not None:
             self.confinement.close()
+        if self.values_file is not None:
+            self.values_file.remove()
 
 
 async def finish_log(log: BoundedLog) -> LogSummary:

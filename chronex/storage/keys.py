@@ -44,8 +44,12 @@ DEAD_LETTER = b"L"
 FINISHED = b"H"
 EXPIRY = b"X"
 EXPECTING = b"P"
+# Who follows a job: the jobs that are after it, and their occurrences that wait for it. Its name comes first.
+FOLLOWING = b"F"
+# Occurrences that wait for a parent, by their own job.
+PARKED = b"C"
 TIMED_INDEXES = DUE + DEAD_LETTER + FINISHED + EXPIRY
-INDEXES = TIMED_INDEXES + ACTIVE + QUEUED + EXPECTING
+INDEXES = TIMED_INDEXES + ACTIVE + QUEUED + EXPECTING + FOLLOWING + PARKED
 
 STORE_META = META + b"store"
 JOURNAL_HEAD = META + b"journal"
@@ -182,8 +186,15 @@ def nominal_of(key: bytes) -> int:
     return int.from_bytes(key[-8:], "big") - _OFFSET
 
 
+def following(parent: str, record: bytes = b"") -> bytes:
+    """The index entry of a record that follows this parent, or the prefix of all of them."""
+    return FOLLOWING + _name(parent) + record
+
+
 def record_of(index_key: bytes) -> bytes:
     """The key of the record that an index entry stands for."""
+    if index_key[:1] == FOLLOWING:
+        return index_key.partition(b"\0")[2]
     return index_key[9:] if index_key[:1] in TIMED_INDEXES else index_key[1:]
 
 
@@ -241,7 +252,9 @@ def index_keys(key: bytes, record: Record) -> tuple[bytes, ...]:
 
 def _job_indexes(key: bytes, job: Job) -> tuple[bytes, ...]:
     is_watched = job.notify is not None and job.notify.long_after_ms is not None
-    return (EXPECTING + key,) if job.expect_within_ms is not None or job.expect_usual or is_watched else ()
+    is_expected = job.expect_within_ms is not None or job.expect_usual or is_watched
+    expecting = (EXPECTING + key,) if is_expected else ()
+    return (*expecting, *(following(parent, key) for parent in job.after)) if job.after else expecting
 
 
 def _progress_indexes(key: bytes, progress: JobProgress) -> tuple[bytes, ...]:
@@ -253,12 +266,23 @@ def _occurrence_indexes(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]
     if state is OccurrenceState.PENDING:
         return (timed(DUE, occurrence.due_ms, key),)
     if state is OccurrenceState.QUEUED:
-        return (QUEUED + key,)
+        return _queued_indexes(key, occurrence)
     if state is OccurrenceState.RUNNING:
         cancel_ms = occurrence.cancel_ms
         return (ACTIVE + key,) if cancel_ms is None else (ACTIVE + key, timed(DUE, cancel_ms, key))
     finished = occurrence.finished_ms
     return () if finished is None else (timed(FINISHED, finished, key),)
+
+
+def _queued_indexes(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]:
+    """In the queue of its job; or waiting for parents, outside of it; or due at once, when those have completed."""
+    if occurrence.waits_for:
+        until = occurrence.wait_until_ms
+        timer = () if until is None else (timed(DUE, until, key),)
+        return (PARKED + key, *(following(parent, key) for parent in occurrence.waits_for), *timer)
+    if occurrence.released_ms is not None:
+        return (timed(DUE, occurrence.released_ms, key),)
+    return (QUEUED + key,)
 
 
 def _run_indexes(key: bytes, run: Run) -> tuple[bytes, ...]:

@@ -73,6 +73,22 @@ class OwnerCounts(Protocol):
         ...
 
 
+class LostCommits(Protocol):
+    """What a database had lost of the commits of this process, and what became of that."""
+
+    @property
+    def conflicts(self) -> tuple[str, ...]:
+        """The jobs on which others have decided meanwhile, which is what holds."""
+        ...
+
+
+@runtime_checkable
+class FailsOver(Protocol):
+    """A store that may lose commits which it had acknowledged; it does them once more, and tells it."""
+
+    on_went_back: Callable[[LostCommits], None]
+
+
 @runtime_checkable
 class ClaimedDue(Protocol):
     """A transaction whose scope is what is due and held by nobody: `scan` finds what is due of that alone."""

@@ -241,6 +241,37 @@ class Reading:
         """Occurrences that wait for an earlier one of their job, the oldest first."""
         return self._listed(keys.QUEUED + keys.OCCURRENCE, job, Occurrence, limit)
 
+    def parked(self, job: str | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
+        """Occurrences that wait for the jobs that they are after, the oldest first."""
+        return self._listed(keys.PARKED + keys.OCCURRENCE, job, Occurrence, limit)
+
+    def count_parked(self, job: str, limit: int) -> int:
+        return len(self.tx.scan(keys.within_job(keys.PARKED + keys.OCCURRENCE, job), None, limit))
+
+    def waiting(self, job: str | None = None, limit: int = SCAN_LIMIT) -> list[Occurrence]:
+        """All that are queued: for their turn, and for the jobs that they are after."""
+        return [*self.queued(job, limit), *self.parked(job, limit)]
+
+    def has_followers(self, parent: str) -> bool:
+        """Does a job follow this one, or an occurrence wait for it?"""
+        return bool(self.tx.scan(keys.following(parent), None, 1))
+
+    def followers(self, parent: str) -> list[Job | Occurrence]:
+        """The jobs that are after this one, and occurrences that wait for it; nearly always none."""
+        rows = self.tx.scan(keys.following(parent), None, EVERYTHING)
+        found = [self._indexed(key) for key, _ in rows]
+        return [record for record in found if isinstance(record, Job | Occurrence)]
+
+    def waiting_on(self, parent: str) -> list[Occurrence]:
+        """The occurrences that wait for this job."""
+        rows = self.tx.scan(keys.following(parent) + keys.OCCURRENCE, None, EVERYTHING)
+        return [record for key, _ in rows if isinstance(record := self._indexed(key), Occurrence)]
+
+    def children(self, parent: str) -> list[str]:
+        """The names of the jobs that are after this one."""
+        rows = self.tx.scan(keys.following(parent) + keys.JOB, None, EVERYTHING)
+        return [keys.job_of(keys.record_of(key)) for key, _ in rows]
+
     def expecting(self, after: str | None = None, limit: int = SCAN_LIMIT) -> list[Job]:
         """Jobs that must complete within a time, by name."""
         start = keys.EXPECTING + keys.job_key(after) if after is not None else None
@@ -310,6 +341,10 @@ class Reading:
                 self.damaged.append(DamagedRecordError(index_key, "the index stands for no record"))
             self._on_stray_index(index_key)
         return found
+
+    def check(self, key: bytes, raw: bytes) -> bool:
+        """Whether a row is what was once written there; one that is not is listed in `damaged`."""
+        return key[:1] in keys.INDEXES or self._decode(key, raw) is not None
 
     def _decode(self, key: bytes, raw: bytes) -> Record | None:
         cache = self.cache

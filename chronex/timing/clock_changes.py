@@ -47,7 +47,7 @@ def effect_of(timing: Occurrences, change: ClockChange) -> ClockEffect:
 
 
 def _untouched() -> ClockEffect:
-    return ClockEffect(False, "no run is touched")
+    return ClockEffect(False, "no runs affected")
 
 
 def _is_open(timing: Occurrences, instant: int) -> bool:

@@ -66,7 +66,7 @@ class Expression:
 
     @property
     def kind(self) -> str:
-        """`cron`, `interval`, `once` or `repeating`."""
+        """`cron`, `interval`, `once`, `repeating` or `start`."""
         return self.meaning.kind
 
     @property

@@ -102,7 +102,8 @@ class _Checked:
 
 
 class _Unknown:
-    """A schedule that another program has registered: this process does not know when it fires."""
+    """A schedule that another program has registered, so that this process does not know when it fires; or none at
+    all, of a job that only follows others."""
 
     def next(self, after_ms: int) -> int | None:
         return None
@@ -209,6 +210,8 @@ class AfterEnd:
 
 
 def schedule_of(job: Job) -> Schedule:
+    if not job.schedule:
+        return _UNKNOWN
     if job.dialect == CUSTOM:
         return with_calendars(custom_schedule(job.schedule), job.calendars, load_zone(job.timezone))
     interval = _schedule_of(job)
@@ -248,15 +251,15 @@ def excluded_instants(job: Job, after_ms: int, until_ms: int) -> Iterator[Exclud
 
 
 def timings_of(job: Job) -> tuple[Occurrences, ...]:
-    """The occurrences of each of its expressions, before any calendar; none for a custom schedule."""
-    if job.dialect == CUSTOM:
+    """The occurrences of each of its expressions, before any calendar; none for a custom schedule, or without any."""
+    if job.dialect == CUSTOM or not job.schedule:
         return ()
     return tuple(_occurrences(text, job.dialect, job.timezone, job.dst) for text in job.schedules)
 
 
 def timing_of(job: Job) -> Occurrences | None:
-    """The same of its first expression, with zone, pattern and clock changes; None for a custom schedule."""
-    if job.dialect == CUSTOM:
+    """The same of its first expression, with zone, pattern and clock changes; None where there is none of these."""
+    if job.dialect == CUSTOM or not job.schedule:
         return None
     first, _, _ = job.schedule.partition(SCHEDULES_APART)
     return _occurrences(first, job.dialect, job.timezone, job.dst)
@@ -290,7 +293,7 @@ def absolute_schedule(job: Job, now_ms: int) -> Job:
     """`@once +20m` counts from the moment it is applied, also where a first reading made another moment of it: on a
     busy machine a second may pass between the two, and `@once +1s` would never come."""
     text = job.written or job.schedule
-    if "+" not in text or job.dialect == CUSTOM:
+    if not text or "+" not in text or job.dialect == CUSTOM:
         return job
     parts = text.split(SCHEDULES_APART)
     absolute = [_absolute(part, job.dialect, now_ms) for part in parts]

@@ -13,7 +13,7 @@ from itertools import chain, groupby, product, starmap
 from typing import Protocol
 
 from chronex.expr.iso8601 import Moment, Period
-from chronex.expr.meaning import Cron, Every, Meaning, Once, Repeating
+from chronex.expr.meaning import AtStart, Cron, Every, Meaning, Once, Repeating
 from chronex.text.durations import DAY_MS
 from chronex.text.instants import EPOCH_ORDINAL
 from chronex.timing.calendar import DAY_BLOCK_BITS, calendar_step
@@ -70,6 +70,15 @@ class _OneInstant:
 
     def nearest(self, bound: int, step: int) -> int | None:
         return self.at if (self.at - bound) * step >= 0 else None
+
+
+class _NoInstant:
+    """`@start`: the daemon asks for its runs, the calendar knows none."""
+
+    __slots__ = ()
+
+    def nearest(self, bound: int, step: int) -> int | None:
+        return None
 
 
 class FixedRate:
@@ -208,6 +217,8 @@ class Occurrences:
                 return _CronMilliseconds(lambda mirrored: CronSearch(cron, self.zone, self.policy, mirrored=mirrored))
             case Once(at=Moment() as moment):
                 return _OneInstant(resolve(moment, self.zone))
+            case AtStart():
+                return _NoInstant()
             case Repeating() as body if not body.is_anchored:
                 return _steps_of(body, self.zone, 0)
             case _:

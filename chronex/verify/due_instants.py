@@ -99,9 +99,9 @@ def due_instants(job: str, definition: dict[str, Any], cursor_ms: int | None, si
     """The due instants by the definition that a job's event carries; None where the journal alone cannot say.
 
     Random intervals and those that count from the end of a run depend on more than their text, and a custom schedule
-    is not known here.
+    is not known here. A job without a schedule is due when those have ended that it follows.
     """
-    if "schedule" not in definition or definition.get("dialect") == CUSTOM:
+    if not definition.get("schedule") or definition.get("dialect") == CUSTOM:
         return None
     if definition.get("run_on") == RunOn.EACH:
         return None  # on a shared store the jobs of its nodes answer, each for itself

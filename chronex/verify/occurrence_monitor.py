@@ -99,7 +99,16 @@ class OccurrenceMonitor:
             s3.violate("started before it was due", line)
         if job.paused is not None and _is_paused(job.paused[1], event.at_ms):
             s3.violate("started although its job was paused", job.paused, line)
+        self._check_parents(line)
         self._answer_due(job, line)
+
+    def _check_parents(self, line: JournalLine) -> None:
+        """What follows other jobs starts when those have completed; of ends before the trace nothing is known."""
+        for parent, nominal in line[1].data.get("parents", {}).items():
+            last = self.state.job(parent).answer_to(nominal)
+            if last is not None and last[1].name != "OccurrenceCompleted":
+                message = f"started although {parent}, which it follows, had not completed"
+                self.state.checks["S3"].violate(message, last, line)
 
     def _answer_due(self, job: JobTrace, line: JournalLine) -> None:
         """L2: the event answers the obligation of its instant; one that was passed over never will be answered."""
@@ -242,6 +251,7 @@ class RunMonitor:
         self.state.checks["S3"].checked += 1
         self._check_active(line)
         occurrence = self._occurrence_of(job, line)
+        self._check_needs(occurrence, line)
         run = occurrence.runs.get(event.task)
         if run is None:
             run = occurrence.runs[event.task] = RunTrace(line)
@@ -252,6 +262,13 @@ class RunMonitor:
         run.is_open = True
         run.node = str(event.data.get("node", ""))
         run.end = run.retry = run.interrupted = occurrence.interrupted = None
+
+    def _check_needs(self, occurrence: OccurrenceTrace, line: JournalLine) -> None:
+        for need in line[1].data.get("needs", ()):
+            run = occurrence.runs.get(need)
+            if run is not None and run.is_open and run.interrupted is None:
+                message = f"started although {need}, which it needs, was in flight"
+                self.state.checks["S3"].violate(message, run.start, line)
 
     def _occurrence_of(self, job: JobTrace, line: JournalLine) -> OccurrenceTrace:
         nominal = line[1].nominal_ms or 0

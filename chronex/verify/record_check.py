@@ -109,7 +109,8 @@ def _is_there(reading: Reading, key: bytes) -> bool:
 
 def _is_removable(reading: Reading, job: str, nominal_ms: int) -> bool:
     """Retention could have removed it at any time since its end: none of its runs was ever a dead letter."""
+    left = (RunState.SUCCESS, RunState.SKIPPED)
     return all(
-        run.state is RunState.SUCCESS or (run.state is RunState.CANCELED and run.reason.code not in _OF_DEAD_LETTERS)
+        run.state in left or (run.state is RunState.CANCELED and run.reason.code not in _OF_DEAD_LETTERS)
         for run in reading.runs(job, nominal_ms)
     )

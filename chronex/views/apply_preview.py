@@ -45,6 +45,8 @@ class JobPreview(NamedTuple):
     until_ms: int
     # Instants of the new schedule that will not start, each with its reason: a spread without a place, a blackout.
     barred: tuple[ForecastRun, ...] = ()
+    # The jobs that it will follow: without a schedule it runs when those have completed, at times nobody knows yet.
+    after: tuple[str, ...] = ()
 
 
 class Preview(NamedTuple):
@@ -82,8 +84,9 @@ def preview_job(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -
     shifted = [Moved(one, after[key]) for key, one in before.items() if key in after and _differ(one, after[key])]
     moved, removed, added = _paired(step, removed, added)
     fires = _fires_now(step, kept, waiting, now_ms)
+    parents = () if step.job is None else step.job.after
     ordered = tuple(sorted((*shifted, *moved), key=lambda pair: pair.before.nominal_ms))
-    return JobPreview(step.job_id, tuple(added), tuple(removed), ordered, tuple(fires), until_ms, barred)
+    return JobPreview(step.job_id, tuple(added), tuple(removed), ordered, tuple(fires), until_ms, barred, parents)
 
 
 def _differ(before: ForecastRun, after: ForecastRun) -> bool:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import NamedTuple
 
+from chronex.engine.commands.boot_starts import runs_at_start
 from chronex.engine.membership import seems_alive
 from chronex.engine.plan import lead_ms
 from chronex.engine.usual import RunUsage, Usual, usage_of, usual_of
@@ -170,6 +171,8 @@ class _Open:
         self.running = self._firings(keys.ACTIVE + keys.OCCURRENCE, job)
         self.trying = self._firings(keys.ACTIVE + keys.ATTEMPT, job)
         self.queued = self._firings(keys.QUEUED + keys.OCCURRENCE, job)
+        for name, waiting in self._firings(keys.PARKED + keys.OCCURRENCE, job).items():
+            self.queued[name] += waiting
         self.pending: dict[str, list[int]] = defaultdict(list)
         self.retrying: dict[str, list[bytes]] = defaultdict(list)
         for rows in pages(reading.tx, keys.DUE):
@@ -192,7 +195,8 @@ class _Open:
         if job is not None and name != job:
             return
         if record[:1] == keys.OCCURRENCE:
-            self.pending[name].append(nominal)
+            if nominal not in self.queued.get(name, ()):  # one that waits for a parent is due when its window ends
+                self.pending[name].append(nominal)
         else:
             self.retrying[name].append(record)
 
@@ -216,7 +220,7 @@ def summary_of(reading: Reading, rows: Iterable[Row], is_alive: IsAlive, now_ms:
         jobs=sum(counts.values()),
         counts={situation: counts[situation] for situation in Situation},
         running=_count(reading, keys.ACTIVE + keys.OCCURRENCE),
-        queued=_count(reading, keys.QUEUED + keys.OCCURRENCE),
+        queued=_count(reading, keys.QUEUED + keys.OCCURRENCE) + _count(reading, keys.PARKED + keys.OCCURRENCE),
         dead_letters=_count(reading, keys.DEAD_LETTER),
         slots=sum(node.places for node in living),
         nodes=nodes,
@@ -261,7 +265,7 @@ def _at_rest(job: Job, *, has_next: bool, is_paused: bool) -> Situation:
         return Situation.PAUSED
     if job.progress.counters.failures_in_a_row:
         return Situation.FAILED
-    if not has_next:
+    if not has_next and not job.follows and not runs_at_start(job):
         return Situation.DONE
     return Situation.OK if job.progress.counters.completed else Situation.WAITING
 
@@ -389,7 +393,7 @@ def detail_of(reading: Reading, job: Job, now_ms: int, upcoming: int = UPCOMING)
         row=row_of(reading, job, now_ms),
         upcoming=tuple(upcoming_runs(reading, job, now_ms, upcoming)),
         running=running,
-        queued=tuple(reading.queued(job.id)),
+        queued=tuple(reading.waiting(job.id)),
         retries=tuple(retry for one in running for retry in _retries(reading, job, one.occurrence)),
         outcomes=outcomes,
         last_problem=next((outcome for outcome in outcomes if outcome.state in _BAD), None),

@@ -24,19 +24,10 @@ from chronex.model.reasons import NO_REASON, Reason, ReasonCode, words_of
 from chronex.model.states import OccurrenceState
 from chronex.timing.job_schedule import Schedule, is_interval, options_of, schedule_of
 from chronex.timing.zones import Zone
+from chronex.views.simulated_chains import Played, SimulatedChains, with_followers
 
 _CHUNK_MS = 6 * 3_600_000
 DurationOf = Callable[[str], int]
-
-
-class Played(NamedTuple):
-    """How one occurrence ended; `started_ms` is None where it did not run."""
-
-    occurrence: Occurrence
-    state: OccurrenceState
-    reason: Reason
-    started_ms: int | None = None
-    ended_ms: int | None = None
 
 
 class _JobPart(NamedTuple):
@@ -79,9 +70,14 @@ class _Simulation:
         self.running: dict[str, list[Occurrence]] = {job.id: [] for job in begun}
         self.queued: dict[str, deque[Occurrence]] = {}  # only jobs that have a queue, the longest waiting first
         self.canceled: set[int] = set()
+        self.chains = SimulatedChains(self.jobs, from_ms)
         self.count = 0
 
     def play(self, from_ms: int) -> Iterator[Played]:
+        found = self._play(from_ms)
+        return with_followers(found, self.chains, self._push) if self.chains else found
+
+    def _play(self, from_ms: int) -> Iterator[Played]:
         for begin in range(from_ms, self.to_ms, _CHUNK_MS):
             until = min(begin + _CHUNK_MS, self.to_ms)
             for job_id in self.jobs:
@@ -173,6 +169,10 @@ class _Simulation:
             if from_queue:
                 self._unqueue(occurrence.job)
             yield Played(occurrence, OccurrenceState.SKIPPED, barred)
+            return
+        if self.chains and not from_queue and (held := self.chains.verdict(occurrence, at)) is not None:
+            if held.code is not ReasonCode.WAITS_FOR:
+                yield Played(occurrence, OccurrenceState.SKIPPED, held)
             return
         replaced = [] if from_queue else [other for other in queue if gives_way(job, other, occurrence)]
         waiting = 0 if from_queue else len(queue) - len(replaced)

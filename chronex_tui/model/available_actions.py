@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from chronex.jobfile.keymap import ACTIONS, DashboardAction, key_clashes
 from chronex.views.jobs import Row
-from chronex_tui.model.layout import Line, fit, wrap
+from chronex_tui.model.layout import Line, Span, fit, line_width, wrap
 
 _KEY_NAMES = {"left": "←", "right": "→"}
 _GROUPS = {"commands": "Commands", "view": "View", "screens": "Screens"}
 _MOVES = (
-    ("j k ↓ ↑", "move; ctrl+d and ctrl+u by pages, g and G to the ends"),
-    ("tab, shift+tab", "the next and the previous panel"),
+    ("j k ↓ ↑", "move; ctrl+d, ctrl+u a page; g, G to the ends"),
+    ("tab shift+tab", "next and previous panel"),
     ("esc", "clear the filter, close, go back; it never quits"),
     ("ctrl+p", "the palette, as :"),
 )
@@ -28,6 +28,8 @@ class ActionContext:
     job: str = ""
     run: str = ""  # the selected occurrence, as commands name it
     live_run: str = ""  # the occurrence that runs
+    node: str = ""  # the id of the selected node
+    is_draining: bool = False
     zone: str = "UTC"  # of the selected job
     schedule: str = ""  # of the selected job; empty where only a program can read it
     dialect: str = "chronex"
@@ -37,6 +39,8 @@ class ActionContext:
     is_paused: bool = False
     filter: str = ""
     has_store: bool = True
+    is_locked: bool = False  # read-only, and no key leaves that
+    in_browser: bool = False
     actions: tuple[DashboardAction, ...] = ACTIONS  # with the keys that the user has chosen
 
 
@@ -55,10 +59,12 @@ def is_available(action: DashboardAction, context: ActionContext) -> bool:
     if context.screen not in action.screens:
         return False
     if action.id == "write":
-        return context.is_read_only
+        return context.is_read_only and not context.is_locked
+    if action.id == "edit" and context.in_browser:
+        return False  # the editor would open where the server runs
     if action.writes and (context.is_read_only or not context.has_store):
         return False
-    return {"": True, "job": bool(context.job), "live": context.is_live}[action.needs]
+    return {"": True, "job": bool(context.job), "live": context.is_live, "node": bool(context.node)}[action.needs]
 
 
 def available(context: ActionContext) -> list[DashboardAction]:
@@ -105,12 +111,14 @@ def footer_keys(context: ActionContext) -> list[tuple[str, str]]:
 def _footer_title(action: DashboardAction, context: ActionContext) -> str:
     if action.id == "pause":
         return "resume" if context.is_paused else "pause"
+    if action.id == "drain":
+        return "undrain" if context.is_draining else "drain"
     return action.title
 
 
 def shell_command(action: DashboardAction, context: ActionContext) -> str:
     """The same from any shell: it names the store. Names of jobs are safe by their pattern, other text is quoted."""
-    needed = {"job": context.job, "live": context.live_run, "": "nothing"}[action.needs]
+    needed = {"job": context.job, "live": context.live_run, "node": context.node, "": "nothing"}[action.needs]
     if not action.command or not needed or ("{schedule}" in action.command and not context.schedule):
         return ""
     filled = action.command.format(
@@ -120,6 +128,8 @@ def shell_command(action: DashboardAction, context: ActionContext) -> str:
         live_run=context.live_run,
         at=context.run.partition("@")[2],
         pause="resume" if context.is_paused else "pause",
+        drain="undrain" if context.is_draining else "drain",
+        node=context.node,
         schedule=quoted_for_shell(context.schedule),
         zone=context.zone,
         dialect="" if context.dialect == "chronex" else f"--dialect {context.dialect}",
@@ -149,9 +159,8 @@ def help_lines(context: ActionContext, cells: int) -> Iterator[Line]:
     """Every action of this screen with its sentence and its shell command."""
     for group, title in _GROUPS.items():
         yield ((title, "bold"),)
-        for action in context.actions:
-            is_meant = action.id != "write" or context.is_read_only
-            if action.group == group and context.screen in action.screens and is_meant:
+        for action in _of_screen(context):
+            if action.group == group:
                 yield from _action_help(action, context, cells)
         yield ()
     yield (("Everywhere", "bold"),)
@@ -159,6 +168,61 @@ def help_lines(context: ActionContext, cells: int) -> Iterator[Line]:
         yield ((fit(keys, 16) + "  ", "key"), (sentence, ""))
     yield ()
     yield (("CAPITALS cannot be undone and always ask. Moving and viewing change nothing.", "dim"),)
+
+
+_COLUMN = 22
+
+
+def help_page(context: ActionContext, cells: int) -> list[Line]:
+    """Every key of this screen with a word or two, in columns: one page of a small terminal."""
+    lines: list[Line] = []
+    columns = max(cells // _COLUMN, 1)
+    for group, title in _GROUPS.items():
+        actions = [one for one in _of_screen(context) if one.group == group]
+        if not actions:
+            continue
+        lines.append(((title, "bold"),))
+        if group == "screens":
+            lines += _screens(actions, cells)
+            continue
+        rows = -(-len(actions) // columns)
+        for row in range(rows):
+            spans: list[Span] = []
+            for action in actions[row::rows]:
+                style = "key" if is_available(action, context) else "dim"
+                spans += [
+                    (f"{fit(key_text(action), 6)} ", style),
+                    (fit(_footer_title(action, context), _COLUMN - 7), ""),
+                ]
+            lines.append(tuple(spans))
+    lines.append((("Everywhere", "bold"),))
+    for keys, sentence in _MOVES[:-1]:
+        pieces = wrap(sentence, max(cells - 16, 20))
+        lines += [((fit(keys if not n else "", 15) + " ", "key"), (piece, "")) for n, piece in enumerate(pieces)]
+    told = "CAPITALS that change something ask first. : explains, a has commands."
+    return [*lines, *(((piece, "dim"),) for piece in wrap(told, max(cells, 20)))]
+
+
+def _screens(actions: Sequence[DashboardAction], cells: int) -> list[Line]:
+    """The screens side by side, as many as fit on a line."""
+    lines: list[Line] = []
+    spans: list[Span] = []
+    for action in actions:
+        pair: list[Span] = [(f"{key_text(action)} ", "key"), (f"{action.title}  ", "")]
+        if spans and line_width((*spans, *pair)) > cells:
+            lines.append(tuple(spans))
+            spans = []
+        spans += pair
+    return [*lines, tuple(spans)]
+
+
+def _of_screen(context: ActionContext) -> list[DashboardAction]:
+    """The actions of this screen; those that need a terminal or leave read-only mode only where they can be done."""
+    return [
+        action
+        for action in context.actions
+        if context.screen in action.screens and (action.id not in ("write", "edit") or is_available(action, context))
+    ]
 
 
 def _action_help(action: DashboardAction, context: ActionContext, cells: int) -> Iterator[Line]:

@@ -9,6 +9,7 @@ from chronex.model.trouble_codes import TroubleCode
 from chronex.text.durations import elapsed, largest_unit
 from chronex.text.terminal import cell_safe
 from chronex.views.jobs import Situation, Summary
+from chronex.views.nodes import SILENT_AFTER_MS
 from chronex_tui.model.display import STYLES, DisplaySettings, abbreviation, count, exact_clock_time
 from chronex_tui.model.layout import Line, Span, crop, fit_line, line_width, spread
 from chronex_tui.model.snapshot import Snapshot
@@ -20,10 +21,6 @@ _COUNTED = (Situation.RUNNING, Situation.RETRYING, Situation.FAILED, Situation.Q
 def top_line(
     snapshot: Snapshot, display: DisplaySettings, screen: str, cells: int, *, is_read_only: bool = False
 ) -> Line:
-    tabs: list[Span] = [(" chronex ", "title")] if cells >= 60 else []
-    for number, name in enumerate(SCREENS, 1):
-        text = f" {number} {name.capitalize()} " if cells >= 72 else f" {number} {name.capitalize()[:2]} "
-        tabs.append((text, "tab-here" if name == screen else "tab"))
     zone = display.board_zone
     time = f"{exact_clock_time(display.now_ms, zone)} {abbreviation(display.now_ms, zone)} "
     gap = "  " if cells >= 90 else " "
@@ -32,7 +29,30 @@ def top_line(
         right.insert(0, ("read-only  ", "dim"))
     if cells < 72:
         right = [*daemon_words(snapshot, display, is_long=False)[:1], (" ", "")]
-    return spread(tuple(tabs), tuple(right), cells, display.glyphs.ellipsis)
+    return spread(_tabs(screen, cells - line_width(tuple(right))), tuple(right), cells, display.glyphs.ellipsis)
+
+
+# Names of screens where there is no room for all of them in full.
+_SHORT_NAMES = {"timeline": "Time", "density": "Dens"}
+
+
+def _tabs(screen: str, cells: int) -> Line:
+    """The screens with their keys. With less room names become shorter, and only the open one keeps its name."""
+    names = [name.capitalize() for name in SCREENS]
+    short = [_SHORT_NAMES.get(name, name.capitalize()) for name in SCREENS]
+    initials = [name[:2] for name in names]
+    only = [name if other == screen else "" for name, other in zip(short, SCREENS, strict=True)]
+    title = (" chronex ", "title")
+    forms = [(title, names, " "), (title, short, " "), (None, short, " "), (None, short, ""), (None, initials, ""),
+             (None, only, "")]  # fmt: skip
+    for head, labels, gap in forms:
+        spans = [] if head is None else [head]
+        for number, (name, label) in enumerate(zip(SCREENS, labels, strict=True), 1):
+            text = f" {number} {label}{gap}" if label else f" {number}"
+            spans.append((text, "tab-here" if name == screen else "tab"))
+        if line_width(tuple(spans)) <= cells:
+            break
+    return tuple(spans)
 
 
 def daemon_words(snapshot: Snapshot, display: DisplaySettings, *, is_long: bool) -> list[Span]:
@@ -69,6 +89,7 @@ def counts_line(
     zone = display.times_text
     long, short, city = f"times in {zone} (T)   ", f"{zone} (T)   ", f"{zone.rpartition('/')[2]} (T)   "
     every, words, signs = (_counts(snapshot.summary, display, detail) for detail in (2, 1, 0))
+    every = [*every, *_waiting_notices(snapshot)]
     ways = [(every, long), (words, long), (words, short), (words, city), (signs, short), (signs, city)]
     if trouble := worst_trouble(snapshot):
         told = (trouble, "failed")
@@ -85,20 +106,44 @@ def counts_line(
 
 
 def worst_trouble(snapshot: Snapshot) -> str:
-    """What is wrong with the store, else the job that has failed most often in a row; empty where all is well.
+    """The one thing that needs a person first; empty where nothing does."""
+    found = _silent_node(snapshot) or _of_store(snapshot) or _failing_job(snapshot) or _late_job(snapshot)
+    return f"worst: {found}" if found else ""
 
-    That no scheduler runs has a line of its own.
-    """
-    of_store = [one for one in snapshot.troubles if one.code is not TroubleCode.NO_SCHEDULER]
-    if of_store:
-        return cell_safe(of_store[0].words)[:_LONGEST_TROUBLE]
+
+def _of_store(snapshot: Snapshot) -> str:
+    """What is wrong with the store or its schedulers; that none runs has a line of its own."""
+    found = [one for one in snapshot.troubles if one.code is not TroubleCode.NO_SCHEDULER]
+    return cell_safe(found[0].words)[:_LONGEST_TROUBLE] if found else ""
+
+
+def _silent_node(snapshot: Snapshot) -> str:
+    """A scheduler whose process is there and gives no sign of life."""
+    for listed in snapshot.summary.nodes if snapshot.summary is not None else ():
+        silent_ms = snapshot.at_ms - listed.node.seen_ms
+        if listed.is_alive and listed.node.stopped_ms is None and silent_ms > SILENT_AFTER_MS:
+            return f"{cell_safe(listed.node.name or listed.node.id)} silent for {largest_unit(silent_ms)}"
+    return ""
+
+
+def _failing_job(snapshot: Snapshot) -> str:
+    """The job that has failed most often in a row."""
     failing = [row for row in snapshot.rows if row.situation is Situation.FAILED]
     if not failing:
         return ""
     worst = max(failing, key=lambda row: row.job.progress.counters.failures_in_a_row)
     in_a_row = worst.job.progress.counters.failures_in_a_row
     often = f" {in_a_row} times in a row" if in_a_row > 1 else ""
-    return f"worst: {cell_safe(worst.job.shown_name)}, failed{often}"
+    return f"{cell_safe(worst.job.shown_name)}, failed{often}"
+
+
+def _late_job(snapshot: Snapshot) -> str:
+    """The job that has been late for longest."""
+    late = [row for row in snapshot.rows if row.job.progress.late_ms is not None and row.job.enabled]
+    if not late:
+        return ""
+    worst = min(late, key=lambda row: row.job.progress.late_ms or 0)
+    return f"{cell_safe(worst.job.shown_name)} is late"
 
 
 def _counts(summary: Summary | None, display: DisplaySettings, detail: int) -> list[Span]:
@@ -109,6 +154,10 @@ def _counts(summary: Summary | None, display: DisplaySettings, detail: int) -> l
     if summary is not None and summary.dead_letters and detail > 1:
         found.append((f"{count(summary.dead_letters, 'dead letter')}   ", "failed"))
     return found
+
+
+def _waiting_notices(snapshot: Snapshot) -> list[Span]:
+    return [(f"{count(snapshot.notices, 'notice')} waiting   ", "retry")] if snapshot.notices else []
 
 
 def _count(summary: Summary | None, situation: Situation, display: DisplaySettings, gap: str) -> list[Span]:

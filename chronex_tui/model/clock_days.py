@@ -15,7 +15,7 @@ from chronex.timing.job_schedule import timing_of, timings_of
 from chronex.timing.occurrences import Occurrences
 from chronex.timing.zones import ClockChange, Zone, load_zone
 from chronex_tui.model.display import DisplaySettings, Glyphs, abbreviation, count, day_of, job_zone
-from chronex_tui.model.layout import Line, Span, crop, fit
+from chronex_tui.model.layout import Line, Span, crop, fit, line_width
 
 _DAY = 86_400
 _YEAR = 366 * _DAY
@@ -127,7 +127,8 @@ def frame_cells(change: ClockChange) -> tuple[Cell, ...]:
 # -- drawing ---------------------------------------------------------------------------------------------
 
 
-def title_line(day: ClockDay, display: DisplaySettings) -> Line:
+def title_line(day: ClockDay, display: DisplaySettings, cells: int = 999) -> Line:
+    """The day, the zone and what happens; of that only what fits, and how many jobs it affects to the last."""
     change = day.change
     before, after = abbreviation(change.at * 1000 - 1000, day.zone), abbreviation(change.at * 1000, day.zone)
     shift = change.after - change.before
@@ -135,12 +136,15 @@ def title_line(day: ClockDay, display: DisplaySettings) -> Line:
     soon = largest_unit(change.at * 1000 - display.now_ms)
     when = f"in {soon}" if change.at * 1000 > display.now_ms else "past"
     names = f"{before} {display.glyphs.arrow} {after}"
-    return (
-        (day_of(change.at * 1000 - 1000, day.zone), "bold"),
-        (f"  {day.zone.name}", "clock"),
-        (f"  {kind}, {names}", ""),
-        (f"  {when}", "dim"),
-    )
+    affected = (f"  {count(day.touched, 'job')} affected", "clock") if day.touched else ("  no job affected", "dim")
+    first: Line = ((day_of(change.at * 1000 - 1000, day.zone), "bold"), (f"  {day.zone.name}", "clock"))
+    ways: list[Line] = [
+        ((f"  {kind}, {names}", ""), (f"  {when}", "dim")),
+        ((f"  {kind}, {names}", ""),),
+        ((f"  {kind}", ""),),
+    ]
+    fitting = next((way for way in ways if line_width((*first, *way, affected)) <= cells), ways[-1])
+    return (*first, *fitting, affected)
 
 
 def change_lines(day: ClockDay, display: DisplaySettings, cells: int, most: int, label: int = 0) -> list[Line]:

@@ -20,7 +20,7 @@ from chronex.timing.zones import Zone
 from chronex.views.coming_runs import placement_options, starts_at_nominal_times
 from chronex_tui.model.display import DisplaySettings, Glyphs, clock_time, count, full_stamp, local_time
 from chronex_tui.model.lanes import planned_instants
-from chronex_tui.model.layout import Line, Span, fit
+from chronex_tui.model.layout import Line, Span, fit, wrap
 from chronex_tui.model.snapshot import RunItem
 
 # Day of the shown week, and hour on the wall clock.
@@ -443,7 +443,7 @@ def find_busiest_minute(jobs: Sequence[Job], now_ms: int, zone: Zone) -> Busiest
     return None if at_ms is None else spread_minute(jobs, at_ms)
 
 
-def busiest_minute_lines(found: BusiestMinute | None, display: DisplaySettings) -> list[Line]:
+def busiest_minute_lines(found: BusiestMinute | None, display: DisplaySettings, cells: int = 72) -> list[Line]:
     if found is None:
         return [(("No two jobs start in the same minute of the coming week.", ""),)]
     zone: Zone = display.board_zone
@@ -469,5 +469,9 @@ def busiest_minute_lines(found: BusiestMinute | None, display: DisplaySettings) 
         left = count(found.starts_after, "start")
         lines += [(), ((f"{left} would be left in the minute; {count(stay, 'job')} would stay.", ""),)]
     else:
-        lines.append((("None of them can start later by its minute alone; give them a spread instead.", ""),))
-    return [*lines, (("Nothing is changed: write it into the job file, then chronex apply.", "dim"),)]
+        lines += _wrapped("These jobs cannot be moved by changing the minute; use spread.", "", cells)
+    return [*lines, *_wrapped("Nothing is changed: write it into the job file, then chronex apply.", "dim", cells)]
+
+
+def _wrapped(sentence: str, style: str, cells: int) -> list[Line]:
+    return [((piece, style),) for piece in wrap(sentence, max(cells, 10))]

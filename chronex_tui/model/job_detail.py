@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from chronex.engine.usual import LEAST_RUNS, Usual
 from chronex.expr.describe import describe
 from chronex.model.job import Call, Command, Job
 from chronex.model.occurrence import Attempt, Run
@@ -20,12 +21,14 @@ from chronex_tui.model.display import (
     STYLES,
     DisplaySettings,
     abbreviation,
+    band_words,
     clock_time,
     day_of,
     exact_clock_time,
     full_stamp,
     job_zone,
     local_time,
+    memory_words,
     sign,
     stamp,
     usage_words,
@@ -178,16 +181,20 @@ def _try(attempt: Attempt, display: DisplaySettings, job: Job) -> str:
 # -- what it means ----------------------------------------------------------------------------------------
 
 
+def _without_expression(job: Job) -> str:
+    return "when those have completed" if job.follows else "a schedule of the program's own"
+
+
 def _meaning(detail: JobDetail, display: DisplaySettings, cells: int) -> Iterator[Line]:
     job = detail.row.job
-    words = "; or ".join(describe(timing.meaning) for timing in timings_of(job)) or "a schedule of the program's own"
+    words = "; or ".join(describe(timing.meaning) for timing in timings_of(job)) or _without_expression(job)
     if job.calendars is not None:
         words += f"; {rules_in_words(job.calendars)}"
-    short = f"{cell_safe(job.schedule)}  {job_zone(job).name}"
+    short = f"{cell_safe(job.shown_schedule)}  {job_zone(job).name}"
     if cell_width(short) + cell_width(words) + 3 <= cells:
-        yield ((cell_safe(job.schedule), "bold"), (f"  {job_zone(job).name}", "dim"), (f"  {words}", ""))
+        yield ((cell_safe(job.shown_schedule), "bold"), (f"  {job_zone(job).name}", "dim"), (f"  {words}", ""))
         return
-    yield ((crop(cell_safe(job.schedule), cells), "bold"), (f"  {job_zone(job).name}", "dim"))
+    yield ((crop(cell_safe(job.shown_schedule), cells), "bold"), (f"  {job_zone(job).name}", "dim"))
     for piece in wrap(cell_safe(words), cells):
         yield ((piece, ""),)
 
@@ -261,15 +268,37 @@ def _past(detail: JobDetail, display: DisplaySettings, cells: int) -> Iterator[L
         yield (
             ("took   ", "label"),
             (sparks(list(reversed([o.duration_ms for o in shown_ones])), display.glyphs.sparks), "day"),
-            (f"  p50 {rounded_duration(middle)}  max {rounded_duration(max(times))}{_used(detail.firing)}", "dim"),
+            (f"  p50 {rounded_duration(middle)}  max {rounded_duration(max(times))}", "dim"),
         )
+    yield from _usual(detail, cells)
 
 
-def _used(firing: Firing | None) -> str:
-    """What the newest attempt took of the machine, where the system has counted it."""
-    newest = firing.newest_log if firing is not None else None
-    words = usage_words(newest.usage) if newest is not None else ""
-    return f"  last: {words}" if words else ""
+def _usual(detail: JobDetail, cells: int) -> Iterator[Line]:
+    """What runs usually take of time, processor and memory, and what the newest attempt took of the machine."""
+    usual = detail.usual
+    bands = [] if usual is None or usual.runs < LEAST_RUNS else [
+        band_words("", usual.duration_ms, rounded_duration),
+        band_words("cpu ", usual.cpu_ms, rounded_duration),
+        band_words("", usual.peak_kib, memory_words),
+    ]  # fmt: skip
+    if told := ", ".join(words for words in bands if words):
+        yield from _labelled("usual", told, "dim", cells)
+    newest = detail.firing.newest_log if detail.firing is not None else None
+    if newest is not None and (words := usage_words(newest.usage)):
+        yield from _labelled("used", f"{words} by the newest attempt{_beyond(newest, usual)}", "dim", cells)
+
+
+def _beyond(attempt: Attempt, usual: Usual | None) -> str:
+    """What of it is more than 19 of 20 runs take."""
+    usage = attempt.usage
+    if usage is None or usual is None or usual.runs < LEAST_RUNS:
+        return ""
+    found = []
+    if usual.cpu_ms is not None and usage.cpu_ms > usual.cpu_ms.p95:
+        found.append("processor")
+    if usual.peak_kib is not None and (usage.peak_kib or 0) > usual.peak_kib.p95:
+        found.append("memory")
+    return f"; more {' and '.join(found)} than usual" if found else ""
 
 
 def _tally(outcomes: Sequence[Outcome]) -> str:
@@ -332,7 +361,11 @@ def why_lines(answers: Sequence[WhyAnswer], cells: int) -> list[Line]:
 
 def _answer_lines(answer: WhyAnswer, cells: int) -> Iterator[Line]:
     zone = answer.zone
-    yield ((full_stamp(answer.instant_ms, zone), "bold"), (f"  {zone.name}  ", "dim"), (answer.cause.value, "key"))
+    yield (
+        (full_stamp(answer.instant_ms, zone), "bold"),
+        (f"  {zone.name}  ", "dim"),
+        (answer.cause.value.replace("_", " "), "key"),
+    )
     for piece in wrap(cell_safe(answer.summary), max(cells - 2, 10)):
         yield ((f"  {piece}", ""),)
     day = local_time(answer.instant_ms, zone).date()

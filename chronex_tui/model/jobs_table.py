@@ -45,6 +45,7 @@ _RANK = {
 # These two rank equally; among them the next run decides.
 _SORTED_BY_NEXT = {Situation.OK, Situation.WAITING}
 _NEVER = 1 << 62
+_SEARCHED = 200
 
 
 def order(rows: Sequence[Row], by: str, *, reverse: bool = False) -> list[Row]:
@@ -78,6 +79,7 @@ class JobsTable(ColumnTable):
     sorted_by: str = "state"
     pending: dict[str, str] = field(default_factory=dict)
     columns: tuple[Column, ...] = COLUMNS
+    is_exact: bool = False  # the next times of today have seconds
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -97,7 +99,7 @@ class JobsTable(ColumnTable):
         quiet = "dim" if row.situation in (Situation.PAUSED, Situation.DISABLED, Situation.DONE) else ""
         return {
             "job": ((f"{display.glyphs.situation[row.situation]} ", style), (name, "marked" if is_marked else quiet)),
-            "schedule": ((cell_safe(row.job.schedule), "dim"),),
+            "schedule": ((cell_safe(row.job.shown_schedule), "dim"),),
             "next": self._next(row),
             "last": last_words(row.last, display, row.job),
             "retry": ((_retry(row), "retry" if row.retry else "dim"),),
@@ -107,10 +109,16 @@ class JobsTable(ColumnTable):
     def _next(self, row: Row) -> Line:
         if pending := self.pending.get(row.job.id):
             return ((pending, "pending"),)
-        return next_words(row, self.display, is_daemon_alive=self.is_daemon_alive)
+        return next_words(row, self.display, is_daemon_alive=self.is_daemon_alive, is_exact=self.is_exact)
 
 
-def next_words(row: Row, display: DisplaySettings, *, is_daemon_alive: bool = True) -> Line:
+def has_seconds(rows: Sequence[Row], now_ms: int) -> bool:
+    """Does one of the first rows run at a second that is not the first of its minute, and soon?"""
+    coming = (row.next.due_ms for row in rows[:_SEARCHED] if row.next is not None)
+    return any(due % MINUTE_MS and due - now_ms < HOUR_MS for due in coming)
+
+
+def next_words(row: Row, display: DisplaySettings, *, is_daemon_alive: bool = True, is_exact: bool = False) -> Line:
     """What the job does now, or when it does something next."""
     now, style = display.now_ms, STYLES[row.situation]
     match row.situation:
@@ -131,14 +139,17 @@ def next_words(row: Row, display: DisplaySettings, *, is_daemon_alive: bool = Tr
             return (("disabled", style),)
     if row.next is None:
         return (("no further run", "dim"),)
-    return _upcoming(row, display, is_daemon_alive=is_daemon_alive)
+    return _upcoming(row, display, is_daemon_alive=is_daemon_alive, is_exact=is_exact)
 
 
-def _upcoming(row: Row, display: DisplaySettings, *, is_daemon_alive: bool) -> Line:
+def _upcoming(row: Row, display: DisplaySettings, *, is_daemon_alive: bool, is_exact: bool) -> Line:
     assert row.next is not None
     at, now = row.next.due_ms, display.now_ms
     # Of what is hours away the seconds say nothing, and would push the countdown out of the column.
-    when = stamp(at if at - now < HOUR_MS else at // MINUTE_MS * MINUTE_MS, now, display.zone_of(row.job))
+    is_soon = at - now < HOUR_MS
+    when = stamp(
+        at if is_soon else at // MINUTE_MS * MINUTE_MS, now, display.zone_of(row.job), is_exact=is_exact and is_soon
+    )
     if at <= now:
         return (("due now" if is_daemon_alive else f"was due {when}", "" if is_daemon_alive else "retry"),)
     if not is_daemon_alive:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
@@ -29,7 +29,6 @@ _TICKS = (
 _LEAST_LABEL, _MOST_LABEL = 10, 24
 MOST_LANES = 200
 _MOST_PLANNED = 400
-_MOST_EXCLUDED = 100
 
 
 class LaneMark(NamedTuple):
@@ -98,17 +97,23 @@ def past_marks(items: Iterable[RunItem], window: Window) -> dict[str, list[LaneM
     return found
 
 
-def lanes_in(window: Window, rows: Sequence[Row], items: Iterable[RunItem], now_ms: int) -> tuple[Lane, ...]:
+class LanesFound(NamedTuple):
+    """The nearest lanes, and how many more there are."""
+
+    lanes: tuple[Lane, ...]
+    left_out: int = 0
+
+
+def lanes_in(window: Window, rows: Sequence[Row], items: Iterable[RunItem], now_ms: int) -> LanesFound:
     """The lanes of all jobs that have a past, present or planned run inside the window."""
     marks = past_marks(items, window)
     for row in rows:
-        found = list(_planned(row, window, now_ms))
-        if found:
+        if found := list(_planned(row, window, now_ms)):
             marks.setdefault(row.job.id, []).extend(found)
     names = {row.job.id: row.job.shown_name for row in rows}
-    return tuple(
-        replace(lane, shown_name=names.get(lane.job, "")) for lane in sorted_lanes(marks, now_ms, MOST_LANES)
-    )
+    nearest = sorted_lanes(marks, now_ms, MOST_LANES)
+    lanes = tuple(replace(lane, shown_name=names.get(lane.job, "")) for lane in nearest)
+    return LanesFound(lanes, len(marks) - len(lanes))
 
 
 def _planned(row: Row, window: Window, now_ms: int) -> Iterable[LaneMark]:
@@ -118,19 +123,26 @@ def _planned(row: Row, window: Window, now_ms: int) -> Iterable[LaneMark]:
         return
     yield LaneMark(row.next.due_ms, None, "planned")
     after = max(row.next.nominal_ms, now_ms, window.start_ms)
-    found = list(islice(planned_instants(row.job, after, window.end_ms), _MOST_PLANNED + 1))
-    if len(found) > _MOST_PLANNED:
-        found = list(_sampled_instants(row.job, after, window))
-    for due in found:
+    for due in _all_or_sampled(lambda since: planned_instants(row.job, since, window.end_ms), after, window):
         yield LaneMark(due, None, "planned")
-    for one in islice(excluded_instants(row.job, max(now_ms, window.start_ms), window.end_ms), _MOST_EXCLUDED):
-        yield LaneMark(one.nominal_ms, one.nominal_ms, "skipped")  # a calendar leaves it out, or moves it
+    # What a calendar leaves out, or moves.
+    since = max(now_ms, window.start_ms)
+    for nominal in _all_or_sampled(lambda at: _excluded(row.job, at, window.end_ms), since, window):
+        yield LaneMark(nominal, nominal, "skipped")
 
 
-def _sampled_instants(job: Job, after_ms: int, window: Window) -> Iterator[int]:
-    """Instants of a frequent job over the whole window, less than a column of the screen apart."""
+def _excluded(job: Job, since_ms: int, until_ms: int) -> Iterator[int]:
+    return (one.nominal_ms for one in excluded_instants(job, since_ms, until_ms))
+
+
+def _all_or_sampled(instants: Callable[[int], Iterator[int]], after_ms: int, window: Window) -> Iterator[int]:
+    """The instants after a time; of many, a sample over the whole window, less than a column of the screen apart."""
+    found = list(islice(instants(after_ms), _MOST_PLANNED + 1))
+    if len(found) <= _MOST_PLANNED:
+        yield from found
+        return
     step = max((window.end_ms - window.start_ms) // _MOST_PLANNED, 1)
-    while (instant := next(iter(planned_instants(job, after_ms, window.end_ms)), None)) is not None:
+    while (instant := next(instants(after_ms), None)) is not None:
         yield instant
         after_ms = max(instant, after_ms + 1) + step - 1  # a spread may start a run before its instant
 

@@ -73,11 +73,11 @@ class RunsTable(ColumnTable):
         job = self.job_of(item.key.job)
         zone = display.zone_of(job) if job is not None else display.board_zone
         style = STYLES[state]
-        started = "" if item.started_ms is None else stamp(item.started_ms, display.now_ms, zone)
+        started = "" if item.started_ms is None else stamp(item.started_ms, display.now_ms, zone, is_exact=True)
         return {
             "state": ((f"{sign(state, display.glyphs)} {word(state)}", style),),
             "job": ((item.key.job if job is None else cell_safe(job.shown_name), ""),),
-            "nominal": ((stamp(item.key.nominal_ms, display.now_ms, zone), ""),),
+            "nominal": ((stamp(item.key.nominal_ms, display.now_ms, zone, is_exact=True), ""),),
             "started": ((started, "dim"),),
             "took": ((took(item, display.now_ms), "" if item.finished_ms else "running"),),
             "why": (

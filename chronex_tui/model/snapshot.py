@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
+from chronex.engine.usual import Usual, usual_of
 from chronex.errors import ChronexError
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.reasons import Reason, of_task
+from chronex.model.records import HOOKS
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading, key_of
@@ -85,6 +88,7 @@ class JobDetail:
     effect: ClockEffect | None
     log: tuple[str, ...] = ()
     would_run_ms: int | None = None  # of a paused job: the next instant of its schedule
+    usual: Usual | None = None  # what its runs take
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,7 @@ class Snapshot:
     is_refused: bool = False
     journal: int = 0
     troubles: tuple[Trouble, ...] = ()  # of the store and its schedulers, the worst first
+    notices: int = 0  # that wait to be sent, or for another try
 
     @property
     def is_known(self) -> bool:
@@ -129,6 +134,7 @@ NO_HISTORY = History()
 PAGE = 500
 JOBS_PAGE = 1000  # a transaction that stays below 50 ms
 MOST_LIVE = 2000
+MOST_NOTICES = 1000
 MOST_RUNS = 100_000
 _MOST_EVENTS = 2000
 _OUTCOMES = 40
@@ -178,7 +184,14 @@ class BoardReader:
         summary = summary_of(reading, rows, self.is_alive, now_ms)
         found = worst_first(store_troubles(reading, now_ms, self.is_alive, has_jobs=bool(rows)))
         return Snapshot(
-            now_ms, rows, summary, tuple(live), store_path=self.store_path, journal=head, troubles=tuple(found)
+            now_ms,
+            rows,
+            summary,
+            tuple(live),
+            store_path=self.store_path,
+            journal=head,
+            notices=notices(reading),
+            troubles=tuple(found),
         )
 
     def invalidate(self) -> None:
@@ -197,6 +210,12 @@ class BoardReader:
             self.rows = dict(sorted(self.rows.items()))
 
 
+def notices(reading: Reading) -> int:
+    """How many notices wait; the calls of hooks are not counted."""
+    found = islice(reading.tx.scan(keys.NOTICE), MOST_NOTICES)
+    return sum(keys.notice_kind(key) not in HOOKS for key, _ in found)
+
+
 def live_items(reading: Reading) -> list[RunItem]:
     """Everything that is not over: running, waiting for a retry, queued."""
     busy = {(run.job, run.nominal_ms) for run in reading.active_runs(limit=MOST_LIVE)}
@@ -205,7 +224,7 @@ def live_items(reading: Reading) -> list[RunItem]:
         for occurrence in reading.active(limit=MOST_LIVE)
     ]
     running.sort(key=lambda item: -(item.started_ms or 0))
-    return running + [item_of(occurrence) for occurrence in reading.queued(limit=MOST_LIVE)]
+    return running + [item_of(occurrence) for occurrence in reading.waiting(limit=MOST_LIVE)]
 
 
 def item_of(occurrence: Occurrence, state: str = "") -> RunItem:
@@ -302,6 +321,7 @@ def detail_of(reading: Reading, name: str, now_ms: int) -> JobDetail | None:
         change=change,
         effect=None if change is None or timing is None else effect_of(timing, change),
         would_run_ms=_next_instant(job, now_ms) if row.is_paused else None,
+        usual=usual_of(reading, name),
     )
 
 

@@ -1,4 +1,4 @@
-"""The board: two lines of status at the top, one of five views, and two lines of commands and keys below."""
+"""The board: two lines of status at the top, one of its views, and two lines of commands and keys below."""
 
 from __future__ import annotations
 
@@ -42,6 +42,14 @@ def _view_class(name: str) -> Callable[[State, Palette], View]:
         return JobsView
     if name == "runs":
         return RunsView
+    if name == "nodes":
+        from chronex_tui.nodes_view import NodesView
+
+        return NodesView
+    if name == "graph":
+        from chronex_tui.graph_view import GraphView
+
+        return GraphView
     from chronex_tui.time_views import ClockView, DensityView, TimelineView
 
     return {"timeline": TimelineView, "clock": ClockView, "density": DensityView}[name]
@@ -90,7 +98,7 @@ class Board(Screen[None]):
             view = self.views[name] = _view_class(name)(self.state, self.palette)
             await self.query_one("#body", Container).mount(view)
         for other, view in self.views.items():
-            view.set_class(other == name, "-shown")
+            view.display = other == name  # not by a class, which would match all rules with all of its widgets again
         self.state.screen = name
         self.view.restore_selection()
         self.view.update_all()
@@ -113,7 +121,10 @@ class Board(Screen[None]):
 
     def refresh_bars(self) -> None:
         stopped = bool(self.state.snapshot.rows) and not self.state.snapshot.is_daemon_alive
-        self.query_one("#notice").set_class(stopped and not self.state.snapshot.problem, "-shown")
+        notice = self.query_one("#notice")
+        is_told = stopped and not self.state.snapshot.problem
+        if notice.display != is_told:
+            notice.display = is_told
         for bar in self.query(Bar):
             bar.redraw()
 
@@ -145,7 +156,7 @@ class Board(Screen[None]):
         if not command:
             return ((),)
         return (
-            spread(((" $ ", "dim"), (cell_safe(command), "")), ((f"{self._key_of('copy')} copies ", "dim"),), width),
+            spread(((" $ ", "dim"), (cell_safe(command), "")), ((f" {self._key_of('copy')} copies ", "dim"),), width),
         )
 
     def _key_of(self, action_id: str) -> str:
@@ -160,11 +171,11 @@ class Board(Screen[None]):
         box = self.query_one("#filter", Input)
         box.value = self.state.filter.text
         box.cursor_position = len(box.value)
-        box.add_class("-shown")
+        box.display = True
         box.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        if event.input.has_class("-shown"):
+        if event.input.display:
             self.state.set_filter(event.value)
             self.view.update_list()
             self.refresh_bars()
@@ -173,13 +184,13 @@ class Board(Screen[None]):
         self._close_filter()
 
     def _close_filter(self) -> None:
-        self.query_one("#filter", Input).remove_class("-shown")
+        self.query_one("#filter", Input).display = False
         self.view.main.focus()
 
     def action_back(self) -> None:
         """Esc closes what is open, clears a filter, or shows a longer list again. It never quits."""
         state = self.state
-        if self.query_one("#filter", Input).has_class("-shown") or state.filter.text:
+        if self.query_one("#filter", Input).display or state.filter.text:
             self._close_filter()
             state.set_filter("")
         elif self.dashboard.is_zoomed:

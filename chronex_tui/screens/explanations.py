@@ -12,7 +12,7 @@ from chronex.storage.records import Reading
 from chronex.text.terminal import cell_safe
 from chronex.timing.zones import load_zone
 from chronex_tui.data import BusiestMinuteFound, WhyRead
-from chronex_tui.model.available_actions import help_lines, quoted_for_shell
+from chronex_tui.model.available_actions import ActionContext, help_lines, help_page, quoted_for_shell
 from chronex_tui.model.density import busiest_minute_lines
 from chronex_tui.model.display import job_zone
 from chronex_tui.model.job_detail import why_lines
@@ -34,10 +34,17 @@ class HelpScreen(Dialog):
         super().__init__(
             app,
             f"Keys on the {context.screen.capitalize()} screen",
-            lambda width: [*help_lines(context, width), *_signs(app, context.screen)],
+            lambda width: _help(app, context, width),
             {"?": ""},
             is_wide=True,
         )
+
+
+def _help(app: ChronexApp, context: ActionContext, width: int) -> list[Line]:
+    """Sentences and commands where they fit on the page, else the keys with a word or two each."""
+    signs = _signs(app, context.screen)
+    full = [*help_lines(context, width), *signs]
+    return full if len(full) <= app.size.height * 92 // 100 - 2 else [*help_page(context, width), *signs]
 
 
 def _signs(app: ChronexApp, screen: str) -> list[Line]:
@@ -108,9 +115,9 @@ def _why_lines(found: object, width: int) -> list[Line]:
 
 
 def request_busiest_minute(app: ChronexApp) -> None:
-    def draw(found: object, _width: int) -> list[Line]:
+    def draw(found: object, width: int) -> list[Line]:
         minute = found.busiest_minute if isinstance(found, BusiestMinuteFound) else None
-        return list(busiest_minute_lines(minute, app.state.display))
+        return busiest_minute_lines(minute, app.state.display, width)
 
     app.push_screen(AnswerDialog(app, "Busiest minute", "H", draw))
     app.requests.find_busiest_minute()

@@ -19,7 +19,7 @@ from chronex.text.terminal import cell_safe
 from chronex_tui.data import OutputRead
 from chronex_tui.model.attempt_output import AttemptOutput, find, no_output, read_output, wrapped
 from chronex_tui.model.board_lines import key_line
-from chronex_tui.model.display import STYLES, sign, word
+from chronex_tui.model.display import STYLES, count, sign, word
 from chronex_tui.model.layout import Line, Span, spread
 from chronex_tui.model.snapshot import Firing
 from chronex_tui.theme import Palette
@@ -140,8 +140,8 @@ class LogScreen(Screen[None]):
             (f"  {cell_safe(attempt.task)}, try {attempt.number}  ", ""),
             (f"{sign(attempt.state, self.dashboard.state.glyphs)} {word(attempt.state)}{code}", style),
         )
-        count = len(self.output.lines) if self.output is not None else 0
-        facts = [f"{count:,} lines", "wrap on" if self.pane.wraps else "wrap off"]
+        lines = len(self.output.lines) if self.output is not None else 0
+        facts = [count(lines, "line"), "wrap on" if self.pane.wraps else "wrap off"]
         facts.insert(0, "follow on" if self.pane.follows else "follow off")
         if attempt.log_dropped:
             facts.append(f"{attempt.log_dropped:,} bytes dropped")
@@ -178,11 +178,11 @@ class LogScreen(Screen[None]):
     def action_search(self) -> None:
         box = self.query_one("#filter", Input)
         box.value = self.pane.search_text
-        box.add_class("-shown")
+        box.display = True
         box.focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        event.input.remove_class("-shown")
+        event.input.display = False
         self.pane.focus()
         self.pane.search_text, self._found = event.value, None
         self.action_again(1)
@@ -230,8 +230,8 @@ class LogScreen(Screen[None]):
 
     def action_back(self) -> None:
         box = self.query_one("#filter", Input)
-        if box.has_class("-shown") or self.pane.search_text:
-            box.remove_class("-shown")
+        if box.display or self.pane.search_text:
+            box.display = False
             self.pane.search_text = ""
             self.pane.focus()
             self.pane.refresh()

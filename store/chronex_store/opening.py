@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -43,9 +44,11 @@ def open_postgres(address: PostgresAddress, *, create: bool = True) -> PostgresS
     try:
         from chronex_store.postgres.pg_store import PostgresStore
     except ImportError:
+        hint = "install it with: pip install 'chronex[postgres]'"
+        if getattr(sys, "frozen", False):
+            hint = "the directory form of this program has it, and so has: pip install 'chronex[postgres]'"
         raise StoreRefusedError(
-            f"{address.shown} needs the PostgreSQL client, which is not installed; "
-            "install it with: pip install 'chronex[postgres]'"
+            f"{address.shown} needs the PostgreSQL client, which is not installed; {hint}"
         ) from None
     return PostgresStore.open(address, create=create)
 

@@ -6,6 +6,8 @@ import json
 import os
 import pty
 import select
+import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -93,6 +95,29 @@ def test_apply_run_and_doctor_with_a_real_job(place: Path) -> None:
     assert any(row["state"] == "completed" for row in history)
     doctor = chronex("doctor", "--store", str(place / "store"), cwd=place)
     assert doctor.returncode == 0, doctor.stdout + doctor.stderr
+    assert doctor.stderr == ""
+
+
+def test_a_daemon_finds_new_zones_after_its_temporary_folder_was_cleaned(place: Path) -> None:
+    """A cleaner of /tmp may remove what the one-file program was unpacked into, ten days later."""
+    folder = place / "unpacked"
+    folder.mkdir()
+    environment = {**BARE, "CHRONEX_STORE": str(place / "store"), "TMPDIR": str(folder)}
+    daemon = LoggedDaemon(
+        [os.path.abspath(BINARY), "run", "--headless"],
+        env=environment, cwd=place, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    with daemon:
+        try:
+            daemon.until_logged("attempt ended")
+            for unpacked in folder.iterdir():
+                shutil.rmtree(unpacked)
+            (place / "chronex.toml").write_text(JOBS.replace("run =", 'timezone = "Asia/Seoul"\nrun ='))
+            daemon.send_signal(signal.SIGHUP)
+            daemon.until_logged("ConfigurationApplied")
+            daemon.until_logged("attempt ended")
+        finally:
+            daemon.kill()
 
 
 def test_metrics_and_ignored_files_have_the_libraries_they_need(place: Path) -> None:

@@ -11,9 +11,7 @@ import pytest
 
 from chronex.cli.service_units import Service, launchd_plist, manager_of, systemd_unit
 
-PLAIN = Service(
-    ("/opt/chronex",), Path("/home/ann/chronex.toml"), Path("/home/ann/store"), "/usr/bin:/bin", Path("/l")
-)
+PLAIN = Service(("/opt/chronex",), Path("/home/ann/chronex.toml"), "/home/ann/store", "/usr/bin:/bin", Path("/l"))
 ODD = PLAIN._replace(job_file=Path('/home/ann/100% "mine" $HOME/a b.toml'))
 
 
@@ -86,3 +84,13 @@ def test_the_unit_of_the_system_waits_for_clock_and_network() -> None:
     manager = manager_of(Path("/root"), {}, "linux", is_of_system=True)
     assert manager.file == Path("/etc/systemd/system/chronex.service")
     assert "--user" not in {word for command in (*manager.start, *manager.stop, manager.ask) for word in command}
+
+
+def test_a_node_of_a_shared_store_needs_no_job_file_and_keeps_its_name() -> None:
+    node = PLAIN._replace(
+        job_file=None, store="postgresql://chronex@db/jobs", environment=(("CHRONEX_NODE", "db-1"),)
+    )
+    unit = systemd_unit(node)
+    assert 'ExecStart="/opt/chronex" "run" "--headless" "--store" "postgresql://chronex@db/jobs"\n' in unit
+    assert 'Environment="CHRONEX_NODE=db-1"\n' in unit
+    assert b"CHRONEX_NODE" in launchd_plist(node)

@@ -11,9 +11,12 @@ import pytest
 
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex_store import MemoryStore
+from tests.cli.conftest import chronex
 from tests.daemon.machine import Machine
 from tests.kit.processes import end_all
 from tests.verify.assertion import assert_verified
+
+__all__ = ["chronex"]
 
 
 @pytest.fixture(autouse=True)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from chronex.daemon import headless
+from chronex.engine.update import apply_jobs
+from chronex.jobfile import SchedulerSettings
+from chronex.model.job import Job, Task
+from chronex.model.policies import StopMode
 from chronex.model.states import OccurrenceState
 from chronex.storage import journal
 from chronex.storage.records import EVERYTHING, Reading
+from chronex_store.postgres.pg_address import read_address
 from chronex_store.postgres.pg_store import PostgresStore
 from tests.daemon.machine import Machine
 from tests.kit.postgres import WHY_MISSING, PostgresServer, begin_server, end_server, find_programs
@@ -207,3 +216,126 @@ def test_a_daemon_that_is_killed_anywhere_loses_and_doubles_nothing(
             daemon.send_signal(signal.SIGTERM)
         assert (steady.ended(), last.ended()) == (0, 0)
         assert [line for line, count in Counter(found.lines()).items() if count > 1] == []
+
+
+def test_an_end_in_an_outage_is_recorded_though_its_daemon_dies_before_the_database_is_back(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    """The keeper has the end on file; the next daemon of the machine records it, and nothing runs twice."""
+    with machines(server.url(), tmp_path, 1) as found:
+        found.apply(SLOW)
+        (machine,) = found.all
+        daemon = machine.start()
+        daemon.until_logged("attempt started")
+        until(found.lines, "the command")
+        server.stop("immediate")
+        Path(f"{found.witness}.release").touch()
+        daemon.until_logged("attempt ended")
+        daemon.kill()
+        daemon.wait()
+        server.start()
+        successor = machine.start()
+        with found.store as store:
+            until(lambda: _states(store, "slow") == [OccurrenceState.COMPLETED], "the end on record")
+        assert successor.stopped() == 0
+        assert [line.split()[0] for line in found.lines()] == ["began", "ended"]
+
+
+def _states(store: PostgresStore, job: str) -> list[OccurrenceState]:
+    return [one.state for one in store.view(lambda tx: Reading(tx).occurrences(job))]
+
+
+def test_no_question_to_the_database_is_asked_on_the_thread_of_the_loop(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that does not answer would hold up timeouts, cancels and output; only the beginning may wait for it."""
+    asked: list[str] = []
+    begun = threading.Event()
+
+    def noted(name: str) -> None:
+        real = getattr(PostgresStore, name)
+
+        def call(self: PostgresStore, *given: Any, **more: Any) -> Any:
+            if begun.is_set() and threading.current_thread() is threading.main_thread():
+                asked.append(name)
+            return real(self, *given, **more)
+
+        monkeypatch.setattr(PostgresStore, name, call)
+
+    for name in ("_view", "_begin", "_send"):
+        noted(name)
+    monkeypatch.setenv("CHRONEX_STATE_DIR", str(tmp_path / "state"))
+    job = Job(id="a", schedule="* * * * * *", tasks=(Task(name="main", run="true"),))
+    with PostgresStore.open(postgres_url) as store:
+        apply_jobs(store, [job], store.now())
+        daemon = headless._build_daemon(store, read_address(postgres_url), SchedulerSettings())
+        daemon.on_begun = begun.set
+
+        async def until_some_ended() -> None:
+            running = asyncio.get_running_loop().create_task(daemon.run())
+            while not await store.view_async(lambda tx: Reading(tx).finished(limit=1)):
+                await asyncio.sleep(0.05)
+            daemon.stop(StopMode.DRAIN)
+            await running
+
+        asyncio.run(until_some_ended())
+    end_all(tmp_path / "state")
+    assert begun.is_set()
+    assert asked == []
+
+
+CANARY = "c4nary-s3cret"
+LOOKS = (
+    "status", "list", "show look", "history look", "why look", "events", "nodes", "logs look", "verify", "next look",
+    "trigger look", "pause look", "resume look", "store check", "store migrate", "store roles", "doctor", "backup x",
+    "restore x", "tui --print", "report look",
+)  # fmt: skip
+
+
+def test_a_password_in_the_address_is_shown_nowhere(server: PostgresServer, tmp_path: Path) -> None:
+    """In what commands print, in words about mistakes, in logs, in processes, in files, and in the database itself."""
+    url = server.url().replace("chronex@", f"chronex:{CANARY}@")
+    seen: dict[str, str] = {}
+    with machines(url, tmp_path, 1) as found:
+        (machine,) = found.all
+        found.apply('[jobs.look]\nschedule = "@once +1s"\nrun = "env; cat /proc/$PPID/cmdline /proc/$PPID/environ"\n')
+        daemon = machine.start()
+        daemon.until_logged("attempt ended")
+        for line in LOOKS:
+            done = machine.chronex(*line.split())
+            seen[line] = done.stdout + done.stderr
+            assert "Traceback" not in seen[line]
+        for what, wrong in (
+            ("no database", url.replace("/postgres?", "/nowhere?")), ("no server", url.replace("port=5432", "port=1")),
+            ("bad option", f"{url}&bogus=1"), ("bad escape", url.replace(CANARY, f"{CANARY}%zz")),
+            ("bad port", url.replace("@/", "@host:99999/")), ("bad schema", f"{url}&schema=A"),
+            ("other scheme", url.replace("postgresql", "mysql")), ("by option", f"{server.url()}&password={CANARY}&x=1"),
+        ):  # fmt: skip
+            done = machine.chronex("status", CHRONEX_STORE=wrong)
+            assert done.returncode in (2, 75), (what, done)
+            seen[what] = done.stdout + done.stderr
+            assert "Traceback" not in seen[what]
+        seen["processes"] = "".join(_processes_below(daemon.pid))
+        daemon.terminate()
+        assert daemon.stderr is not None
+        seen["log of the daemon"] = daemon.stderr.read()
+        daemon.wait()
+        seen["files"] = "".join(
+            one.read_bytes().decode("latin-1") for one in (machine.directory / "state").rglob("*") if one.is_file()
+        )
+        assert "CHRONEX_STORE=postgresql://" in seen["files"], "the command has written what it was given"
+        with found.store as store:
+            seen["database"] = repr(store.view(lambda tx: tx.scan(b"", None, 100_000)))
+    assert len(seen) > 20
+    assert [what for what, text in seen.items() if CANARY in text] == []
+
+
+def _processes_below(pid: int) -> Iterator[str]:
+    """The command lines and the environments of what a process has begun."""
+    children = [
+        int(one) for task in Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()
+    ]
+    for child in children:
+        for name in ("cmdline", "environ"):
+            yield Path(f"/proc/{child}/{name}").read_bytes().decode("latin-1")
+        yield from _processes_below(child)

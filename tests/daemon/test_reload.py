@@ -13,6 +13,7 @@ from chronex.daemon.reload import _NEED_A_RESTART
 from chronex.jobfile import SchedulerSettings
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore
+from tests.cli.conftest import Chronex
 from tests.daemon.machine import Machine
 from tests.kit.waits import until
 
@@ -42,22 +43,68 @@ def test_hup_applies_the_new_file_and_a_bad_one_leaves_the_old(machine: Machine)
     daemon.send_signal(signal.SIGHUP)
     daemon.until_logged("ConfigurationRejected")
     assert jobs(machine) == ["a"]
-    machine.write(QUIET.format("b"))
+    machine.write(QUIET.format("a") + QUIET.format("b"))
     daemon.send_signal(signal.SIGHUP)
     daemon.until_logged("ConfigurationApplied")
-    assert jobs(machine) == ["b"]
+    assert jobs(machine) == ["a", "b"]
     assert daemon.poll() is None
 
 
-def test_a_changed_file_is_noticed_by_itself_and_a_missing_one_changes_nothing(machine: Machine) -> None:
+WATCHED = "[scheduler]\nwatch = true\n"
+
+
+def test_saving_is_not_applying(machine: Machine, chronex: Chronex) -> None:
+    """With `watch` the same save is applied; the daemon that is told to reads the file with that key."""
     machine.write(QUIET.format("a"))
+    daemon = machine.start()
+    daemon.until_logged("SchedulerStarted")
+    store = str(machine.directory / "store")
+    machine.write(QUIET.format("a") + QUIET.format("b"))
+    chronex("trigger", "a", "--wait", "--store", store)  # takes the daemon's loop round
+    assert jobs(machine) == ["a"]
+    machine.write(WATCHED + QUIET.format("a") + QUIET.format("b"))
+    done = chronex("reload", "--store", store)
+    assert (done.code, done.out) == (0, "applied: 1 new, 1 unchanged\n")
+    machine.write(WATCHED + QUIET.format("a") + QUIET.format("b") + QUIET.format("c"))
+    until(lambda: jobs(machine) == ["a", "b", "c"], "the job of the saved file")
+
+
+def test_reload_tells_what_is_wrong_and_the_old_jobs_go_on(machine: Machine, chronex: Chronex) -> None:
+    machine.write(QUIET.format("a") + QUIET.format("b") + QUIET.format("c"))
+    daemon = machine.start()
+    daemon.until_logged("SchedulerStarted")
+    store = str(machine.directory / "store")
+    for text, words in (("broken =", "chronex.toml:1:9: "), (QUIET.format("a"), "this would remove 2 of the 3 jobs")):
+        machine.write(text)
+        done = chronex("reload", "--store", store)
+        assert (done.code, words in done.err) == (1, True), done.err
+        assert jobs(machine) == ["a", "b", "c"]
+    assert daemon.stopped() == 0
+    done = chronex("reload", "--store", store)
+    assert (done.code, "no daemon runs on this store" in done.err) == (1, True)
+
+
+def test_a_daemon_that_starts_with_a_file_that_lost_its_jobs_keeps_them(machine: Machine) -> None:
+    machine.write(QUIET.format("a") + QUIET.format("b") + QUIET.format("c"))
+    first = machine.start()
+    first.until_logged("SchedulerStarted")
+    assert first.stopped() == 0
+    machine.write(WATCHED)
+    daemon = machine.start()
+    daemon.until_logged("this would remove all 3 jobs")
+    daemon.until_logged("SchedulerStarted")
+    assert jobs(machine) == ["a", "b", "c"]
+
+
+def test_a_changed_file_is_noticed_by_itself_and_a_missing_one_changes_nothing(machine: Machine) -> None:
+    machine.write(WATCHED + QUIET.format("a"))
     daemon = machine.start()
     daemon.until_logged("SchedulerStarted")
     os.unlink(machine.directory / "chronex.toml")
     daemon.send_signal(signal.SIGHUP)
     daemon.until_logged("ConfigurationRejected")
-    machine.write(QUIET.format("b"))
-    until(lambda: jobs(machine) == ["b"], "the job of the changed file")
+    machine.write(WATCHED + QUIET.format("a") + QUIET.format("b"))
+    until(lambda: jobs(machine) == ["a", "b"], "the job of the changed file")
 
 
 def test_an_empty_file_and_a_pipe_in_its_place_change_nothing(machine: Machine) -> None:
@@ -66,7 +113,7 @@ def test_an_empty_file_and_a_pipe_in_its_place_change_nothing(machine: Machine) 
     daemon.until_logged("SchedulerStarted")
     machine.write("")
     daemon.send_signal(signal.SIGHUP)
-    daemon.until_logged("the file is empty; to remove all jobs run: chronex apply")
+    daemon.until_logged("the file is empty; to remove all jobs run: chronex apply --prune")
     os.unlink(machine.directory / "chronex.toml")
     os.mkfifo(machine.directory / "chronex.toml")
     daemon.send_signal(signal.SIGHUP)
@@ -94,6 +141,7 @@ def test_every_setting_takes_effect_or_is_named(machine: Machine) -> None:
         "on_stop",
         "blackout",  # is stored with each job
         "smtp",
+        "watch",
     }
 
 

@@ -120,7 +120,7 @@ def test_a_moved_run_starts_on_the_next_working_day_and_stands_for_its_nominal_t
     assert process.launch.occurrence.scheduled_ms == BEGIN + 6 * HOUR
     here, there = (answer_at(machine, at) for at in (found.nominal_ms, found.scheduled_ms))
     assert "moved here from" in str(here.links)
-    assert "names this instant" not in str(here.links)
+    assert "matches this time" not in str(here.links)
     assert there.cause == "moved"
     assert "new-year" in there.summary
 

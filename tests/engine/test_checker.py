@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from chronex.engine import engine
 from chronex.engine import plan as planning
 from chronex.engine.admit import START, Admission
-from chronex.engine.lifecycle import Lifecycle, retry_of
+from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.orders import Launch
 from chronex.engine.plan import Plan
+from chronex.engine.retries import retry_of
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from chronex.engine.clock_steps import begin_where_never_set, follow_clock, newest_sign, rewind
+from chronex.engine.clock_steps import begin_where_never_set, follow_clock, follow_shared_clock, newest_sign, rewind
 from chronex.engine.commands import pause, resume
 from chronex.engine.decided_spans import MOST_SPANS
 from chronex.model.event import Event
@@ -352,3 +352,18 @@ def test_the_spans_are_bounded() -> None:
     job = machine.read(lambda reading: reading.job("job"))
     assert job is not None
     assert len(job.progress.decided) <= MOST_SPANS
+
+
+@pytest.mark.parametrize("by_ms", [HOUR, -HOUR], ids=["forward", "back"])
+def test_of_the_nodes_of_a_shared_store_one_moves_the_jobs_and_the_others_find_it_done(by_ms: int) -> None:
+    stepped = SteppedEngine("@every 1h")
+    now = NOW + by_ms
+    ahead = stepped.stored().progressed(cursor_ms=NOW, anchor_ms=NOW - MINUTE, begun_ms=NOW - MINUTE)
+    stepped.store.update(lambda tx: Records(tx, NOW).put(ahead.progress))
+    first = stepped.store.update(follow_shared_clock(by_ms, now, "node-1"))
+    assert first is not None
+    moved = stepped.stored().progress
+    assert stepped.store.update(follow_shared_clock(by_ms + 40, now + 3_000, "node-2")) is None
+    assert stepped.stored().progress == moved, "it is moved once"
+    later = stepped.store.update(follow_shared_clock(-by_ms, now + 10 * MINUTE - by_ms, "node-2"))
+    assert later is not None, "that the clock is put right again is another step"

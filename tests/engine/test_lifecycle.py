@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from chronex.engine.lifecycle import retry_at
+from chronex.engine.retries import retry_at
 from chronex.model.job import Job, Task
 from chronex.model.policies import FailureStrategy, RetryPolicy
 from tests.kit.machine import FIRST, SteppedEngine

@@ -169,3 +169,23 @@ def test_an_instant_that_another_node_saw_was_not_missed(others: list[Node], wan
 )
 def test_who_only_looks_goes_by_the_word(one: Node, process_lives: bool, wanted: bool) -> None:
     assert seems_alive(one, NOW, lambda _process: process_lives) is wanted
+
+
+@pytest.mark.parametrize(
+    ("seen_ms", "told_ms", "is_steady"),
+    [
+        (NOW - 3_000, NOW, True),
+        (NOW + 2_000, NOW + 2_000, True),  # two readings of one clock may cross
+        (NOW + 3_600_000, NOW, False),  # the clock of the database was set back
+        (NOW - 3_600_000, NOW, False),
+    ],
+)
+def test_a_word_never_lies_ahead_of_a_clock_that_was_set_back(seen_ms: int, told_ms: int, is_steady: bool) -> None:
+    """Else a node that dies now would count as living for as long as the clock was set back."""
+    node = Node(
+        id="node-1", process=ProcessIdentity(1, "boot", 1), lease_ms=LEASE_MS, seen_ms=seen_ms,
+        steady_since_ms=NOW - 60_000,
+    )  # fmt: skip
+    told = renewed(node, NOW)
+    assert told.seen_ms == told_ms
+    assert (told.steady_since_ms == NOW - 60_000) is is_steady

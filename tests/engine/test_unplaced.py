@@ -50,6 +50,10 @@ def test_what_no_node_can_run_is_queued_with_what_is_missing(keys: dict[str, Any
     assert answer is not None
     assert (answer.cause, answer.summary) == (Cause.QUEUED, f"it waits in its job's queue: {words}")
     assert cluster.begun == []
+    ahead = cluster.store.view(lambda tx: why(Reading(tx), "job", waits.nominal_ms + 5 * MINUTE, cluster.now))
+    assert ahead is not None
+    assert ahead.cause is Cause.NO_NODE, "what lies ahead is not promised either"
+    assert ahead.summary == f"it will wait for a node: {waits.reason.detail}"
 
 
 def test_it_starts_when_a_node_comes_that_can_run_it() -> None:

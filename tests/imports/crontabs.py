@@ -13,7 +13,7 @@ CRONTABS: dict[str, tuple[str, int, int]] = {
     "percent as date": ("0 1 * * * tar cf /b/$(date +\\%F).tar /srv\n", 1, 0),
     "percent as input": ("0 9 * * 1-5 mail -s Report bob%Hello,%all is well.\n", 1, 0),
     "nicknames": ("@daily a\n@hourly b\n@weekly c\n@monthly d\n@yearly e\n@annually f\n@midnight g\n", 7, 0),
-    "reboot": ("@reboot /usr/bin/agent\n0 1 * * * other\n", 1, 1),
+    "reboot": ("@reboot /usr/bin/agent\n0 1 * * * other\n", 2, 0),
     "names and ranges": ("0 9-17 * * mon-fri check\n0 0 1 jan,jul * audit\n30 8 * * SUN brunch\n", 3, 0),
     "steps and lists": ("*/15 * * * * a\n0-30/10 2 * * * b\n5,35 * * * * c\n1-59/2 * * * * d\n", 4, 0),
     "the day fields": ("0 0 13 * 5 either\n0 0 */2 * 1 both\n0 0 1-7 * */2 mixed\n", 3, 0),

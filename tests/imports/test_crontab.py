@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from chronex.imports.crontab import read_crontab, split_percents
-from chronex.imports.import_result import Import, as_chronex_reads, job_file_text, prove
+from chronex.imports.crontab import CrontabFile, read_crontab, split_percents
+from chronex.imports.import_result import Import, as_chronex_reads, job_file_text, prove, with_shared_defaults
 from chronex.lint.cron_programs import BSD, BUSYBOX, CRONIE, DEBIAN, CronProgram
 from chronex.timing.zones import load_zone
 from tests.cli.conftest import Chronex
@@ -23,7 +23,7 @@ BERLIN = load_zone("Europe/Berlin")
 
 def imported(text: str, *, has_user: bool = False) -> Import:
     program = CRONIE if "CRON_TZ" in text else DEBIAN
-    return read_crontab(text, BERLIN, has_user=has_user, user="ann", program=program)
+    return read_crontab(text, BERLIN, CrontabFile(has_user, None, program))
 
 
 @pytest.mark.parametrize("name", CRONTABS)
@@ -38,7 +38,7 @@ def test_every_line_becomes_a_job_or_is_named(name: str) -> None:
 def test_every_instant_of_five_years_is_the_same(name: str) -> None:
     _, proven = prove(imported(CRONTABS[name][0]), NOW)
     assert [(each.job.origin, each.differences[:3]) for each in proven if each.differences] == []
-    assert all(each.compared for each in proven)
+    assert all(each.compared for each in proven if each.job.table["schedule"] != "@start")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_every_instant_of_five_years_is_the_same(name: str) -> None:
 def test_lines_are_carried_over_as_their_cron_reads_them(
     line: str, program: CronProgram, schedule: str | None, why: str | None
 ) -> None:
-    found = read_crontab(f"{line}\n", BERLIN, has_user=False, user="ann", program=program)
+    found = read_crontab(f"{line}\n", BERLIN, CrontabFile(program=program))
     assert [job.table["schedule"] for job in found.jobs] == ([schedule] if schedule else [])
     assert [lost.why for lost in found.lost] == ([why] if why else [])
     _, proven = prove(found, NOW)
@@ -69,7 +69,7 @@ def test_lines_are_carried_over_as_their_cron_reads_them(
 
 def test_a_zone_that_the_cron_does_not_read_moves_nothing() -> None:
     text = "CRON_TZ=Asia/Tokyo\n0 9 * * * x\n"
-    found = read_crontab(text, BERLIN, has_user=False, user="ann", program=DEBIAN)
+    found = read_crontab(text, BERLIN, CrontabFile())
     assert found.jobs[0].table["schedule"] == "0 9 * * *"
     assert found.jobs[0].zone is BERLIN
     assert found.lost[0].why == "Debian's cron does not read it; the times are the machine's"
@@ -81,16 +81,48 @@ def test_comments_above_an_entry_become_its_description() -> None:
 
 
 def test_what_is_lost_stands_in_the_file_too() -> None:
-    written = job_file_text(imported(CRONTABS["reboot"][0]))
-    assert "# NOT CARRIED OVER, line 1: @reboot /usr/bin/agent" in written
-    assert set(tomllib.loads(written)["jobs"]) == {"other"}
+    written = job_file_text(imported(CRONTABS["mail to someone"][0]))
+    assert "# NOT CARRIED OVER, line 1: MAILTO=ops@example.org" in written
+    assert set(tomllib.loads(written)["jobs"]) == {"loud"}
 
 
-def test_a_system_crontab_has_a_user_column() -> None:
-    found = imported(SYSTEM, has_user=True)
+def test_reboot_becomes_start() -> None:
+    (agent, _) = imported(CRONTABS["reboot"][0]).jobs
+    assert (agent.id, agent.table["schedule"]) == ("agent", "@start")
+    proven = prove(imported(CRONTABS["reboot"][0]), NOW)[1][0]
+    assert (proven.verdict, proven.has_proven_times) == ("same", False), "there are no times that could be proven"
+
+
+def test_a_system_crontab_names_the_users() -> None:
+    found = imported(SYSTEM + "5 4 * * * www-data php /srv/app/cron.php\n", has_user=True)
+    assert [(job.id, job.table["user"], job.table["directory"]) for job in found.jobs] == [
+        ("cron-hourly", "root", "~root"),
+        ("cron-daily", "root", "~root"),
+        ("cron", "www-data", "~www-data"),
+    ]
     assert found.jobs[0].table["run"] == "cd / && run-parts --report /etc/cron.hourly"
-    assert "root" in found.jobs[0].notes[0]
-    assert [job.id for job in found.jobs] == ["run-parts", "anacron"]
+    assert as_chronex_reads(found).jobs[2].tasks[0].user == "www-data"
+
+
+def test_the_variables_of_cron_are_those_of_the_job() -> None:
+    text = "HOME=/srv/app\nLOGNAME=eve\nUSER=eve\nA=1\n0 1 * * * x\n"
+    (job,) = as_chronex_reads(imported(text)).jobs
+    expected = {"HOME": "/srv/app", "A": "1", "SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
+    assert job.tasks[0].env == expected, "who it is, a crontab cannot say"
+    assert job.tasks[0].directory == "/srv/app"
+
+
+@pytest.mark.parametrize("name", CRONTABS)
+def test_what_all_jobs_share_stands_in_the_defaults_and_the_jobs_are_the_same(name: str) -> None:
+    found = imported(CRONTABS[name][0])
+    assert as_chronex_reads(with_shared_defaults(found)).jobs == as_chronex_reads(found).jobs
+
+
+def test_shared_settings_are_written_once() -> None:
+    found = with_shared_defaults(imported("A=1\n0 1 * * * x\nB=2\n0 2 * * * y\n"))
+    assert found.defaults["env"] == {"A": "1", "SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
+    assert [job.table.get("env") for job in found.jobs] == [None, {"B": "2"}]
+    assert [set(job.table) & {"overlap", "recovery", "directory"} for job in found.jobs] == [set(), set()]
 
 
 @pytest.mark.parametrize(
@@ -99,6 +131,12 @@ def test_a_system_crontab_has_a_user_column() -> None:
         ("date +\\%F", "date +%F", None),
         ("cat%one%two", "cat", "one\ntwo\n"),
         ("cat%50\\%%x", "cat", "50%\nx\n"),
+        ("cat%", "cat", ""),
+        ("cat%a%%", "cat", "a\n\n"),
+        ("cat%a%b%", "cat", "a\nb\n"),
+        ("echo \\\\%x", "echo \\\\", "x\n"),
+        ("echo \\a\\%b", "echo \\a%b", None),
+        ("cat%a\\b\\\\c", "cat", "a\\b\\\\c\n"),
         ("plain", "plain", None),
     ],
 )
@@ -108,7 +146,7 @@ def test_percent_signs_mean_what_they_mean_to_cron(command: str, script: str, st
 
 def test_a_command_with_input_reads_it(tmp_path: Path) -> None:
     table = imported(f"0 9 * * * cat > {tmp_path}/out%Hello, 'you'%$HOME `id`\n").jobs[0].table
-    subprocess.run(table["run"], shell=True, check=True, env={"PATH": "/usr/bin:/bin", **table["env"]})
+    subprocess.run(table["run"], check=True, env=table["env"])
     assert (tmp_path / "out").read_text() == "Hello, 'you'\n$HOME `id`\n"
 
 
@@ -117,7 +155,7 @@ def test_the_command_writes_a_file_that_applies(chronex: Chronex, tmp_path: Path
     source.write_text(CRONTABS["steps and lists"][0])
     done = chronex("import", "crontab", str(source), "-o", str(written), "--tz", "Europe/Berlin")
     assert done.code == 0, done.err
-    assert "4 jobs, 4 of them proven the same; 0 things not carried over" in done.out
+    assert "4 jobs: 4 the same; nothing lost; the times of 4 proven" in done.out
     assert chronex("apply", str(written), "--store", str(tmp_path / "store")).code == 0
     again = chronex("import", "crontab", str(source), "-o", str(written))
     assert again.code == 2
@@ -125,20 +163,19 @@ def test_the_command_writes_a_file_that_applies(chronex: Chronex, tmp_path: Path
 
 
 def test_check_writes_nothing_and_exits_1_for_what_is_lost(chronex: Chronex, tmp_path: Path) -> None:
-    done = chronex(
-        "import", "crontab", "-", "--check", "--format", "json", "--tz", "UTC", stdin="@reboot x\n0 1 * * * y\n"
-    )
+    text = "MAILTO=bob\n0 1 * * * y\n"
+    done = chronex("import", "crontab", "-", "--as", "user", "--check", "--format", "json", "--tz", "UTC", stdin=text)
     assert done.code == 1
     output = json.loads(done.out)
-    assert [lost["text"] for lost in output["lost"]] == ["@reboot x"]
-    assert [(job["id"], job["differences"]) for job in output["jobs"]] == [("y", [])]
+    assert [lost["text"] for lost in output["lost"]] == ["MAILTO=bob"]
+    assert [(job["id"], job["verdict"], job["differences"]) for job in output["jobs"]] == [("y", "same", [])]
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("import", "crontab", "/nowhere/at/all"), "cannot read"),
-        (("import", "quartz"), "crontab, systemd or k8s"),
+        (("import", "quartz"), "crontab, systemd, k8s or machine"),
         (("import", "crontab", "-"), "nothing to import"),
         (("import", "systemd", "/nowhere"), "is not there"),
     ],

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from chronex.imports.import_result import Import, as_chronex_reads, prove
-from chronex.imports.systemd import read_timers, span_ms, timers_in
+from chronex.imports.systemd import read_timers, timers_in
+from chronex.imports.systemd_spans import span_ms
 from chronex.timing.zones import load_zone
 
 NOW = int(datetime(2026, 11, 16, tzinfo=UTC).timestamp())
@@ -106,7 +107,7 @@ def test_a_monotonic_repetition_becomes_an_interval(tmp_path: Path) -> None:
 def test_a_timer_without_its_service_says_so(tmp_path: Path) -> None:
     (tmp_path / "lone.timer").write_text("[Timer]\nOnCalendar=daily\n")
     found = read_timers(list(timers_in([tmp_path / "lone.timer"])), BERLIN)
-    assert "its service was not found" in found.jobs[0].notes[0]
+    assert "its service was not found" in found.jobs[0].lost[0]
 
 
 @pytest.mark.parametrize(

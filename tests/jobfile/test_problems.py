@@ -348,9 +348,9 @@ def test_a_bad_default_is_told_once_however_many_jobs_inherit_it() -> None:
 
 # What newcomers try first, and a word of the sentence that helps them.
 GUESSES = {
-    "uid": "user takes a name", "after": "tasks of one job", "depends_on": "tasks of one job", "image": "docker",
-    "memory": "limits", "niceness": "nice", "priority": "nice = 10", "matrix": "a job for each value", "mutex": "flock", "holidays": "[calendars.NAME]",
-    "mailto": "notify =", "dotenv": "env_file", "logfile": "chronex logs", "include": "apply each", "Reboot": "@once",
+    "uid": "user takes a name", "depends_on": "tasks of one job", "needs": "tasks of one job", "image": "docker",
+    "memory": "limits", "niceness": "nice", "priority": "nice = 10", "matrix": "one run for each value", "mutex": "flock", "holidays": "[calendars.NAME]",
+    "mailto": "notify =", "dotenv": "env_file", "logfile": "chronex logs", "include": "apply each", "Reboot": "@start",
 }  # fmt: skip
 
 

@@ -40,6 +40,29 @@ class PostgresServer:
         settings = f"-k {self.directory} -p {self.port} -c listen_addresses= -c fsync=off -c max_connections=200"
         self._control("-o", settings, "-w", "-t", "60", "-l", str(self.directory / "log"), "start")
 
+    def standby(self, primary_host: str = "", *, synchronous: bool = False) -> PostgresServer:
+        """A physical copy that follows this server, by way of `primary_host` where one is given."""
+        place = Path(tempfile.mkdtemp(prefix="chronex-pg-", dir=_without_disk()))
+        if os.geteuid() == 0:
+            os.chown(place, other_user().pw_uid, other_user().pw_gid)
+        copy = PostgresServer(self.programs, place, self.port)
+        source = ("-h", str(self.directory), "-p", str(self.port), "-U", "chronex")
+        self._run("pg_basebackup", "-D", str(place / "data"), *source, "-X", "stream", "-c", "fast", "--no-sync")
+        (place / "data" / "standby.signal").touch()
+        line = f"host={primary_host or self.directory} port={self.port} user=chronex application_name=copy"
+        with (place / "data" / "postgresql.auto.conf").open("a") as file:
+            file.write(f"primary_conninfo = '{line}'\n")
+        copy.start()
+        if synchronous:
+            with (self.directory / "data" / "postgresql.auto.conf").open("a") as file:
+                file.write("synchronous_standby_names = 'copy'\n")
+            self._control("reload")
+        return copy
+
+    def promote(self) -> None:
+        """The copy becomes a server of its own."""
+        self._control("-w", "-t", "60", "promote")
+
     def stop(self, mode: str = "fast") -> None:
         self._control("-m", mode, "-w", "-t", "60", "stop")
 
@@ -52,7 +75,7 @@ class PostgresServer:
 
     def _run(self, program: str, *arguments: str) -> None:
         """As somebody else where we are root, by whom the server refuses to be run."""
-        other = _other_user() if os.geteuid() == 0 else None
+        other = other_user() if os.geteuid() == 0 else None
         subprocess.run(
             [str(self.programs / program), *arguments], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             user=other.pw_uid if other else None, group=other.pw_gid if other else None,
@@ -60,7 +83,7 @@ class PostgresServer:
         )  # fmt: skip
 
 
-def _other_user() -> pwd.struct_passwd:
+def other_user() -> pwd.struct_passwd:
     names = {entry.pw_name: entry for entry in pwd.getpwall()}
     return names.get("postgres") or names["nobody"]
 
@@ -73,7 +96,7 @@ def begin_server(directory: Path | None = None) -> PostgresServer:
     place = directory or Path(tempfile.mkdtemp(prefix="chronex-pg-", dir=_without_disk()))
     place.mkdir(exist_ok=True)
     if os.geteuid() == 0:
-        os.chown(place, _other_user().pw_uid, _other_user().pw_gid)
+        os.chown(place, other_user().pw_uid, other_user().pw_gid)
     server = PostgresServer(programs, place)
     server.initialise()
     server.start()

@@ -11,12 +11,13 @@ from tests.kit.waits import is_gone, until
 
 
 def processes_of(store: Path) -> set[int]:
-    """Every process that has this store in its environment, but ourselves."""
-    mark = b"CHRONEX_STORE=" + os.fsencode(store.resolve())
+    """Every process that has this store, or this state directory, in its environment, but ourselves."""
+    place = os.fsencode(store.resolve())
+    marks = {b"CHRONEX_STORE=" + place, b"CHRONEX_STATE_DIR=" + place}
     found: set[int] = set()
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if mark in path.read_bytes().split(b"\0"):
+            if not marks.isdisjoint(path.read_bytes().split(b"\0")):
                 found.add(int(path.parent.name))
     return found - {os.getpid()}
 

@@ -84,8 +84,7 @@ class RacingNode:
         launches = [order for order in orders if isinstance(order, Launch)]
         if not launches:
             return
-        process = ProcessIdentity(os.getpid(), self.name, 1)
-        starts = [AttemptStart(launch.attempt, process, "log", now_ms) for launch in launches]
+        starts = [self.start_of(launch, now_ms) for launch in launches]
         jobs = scopes.of_jobs(*(launch.attempt.job for launch in launches))
         refused = self.store.update(self.engine.all_started(starts), use_reserve=True, scope=jobs)
         assert not refused, "nobody takes a claim away here"
@@ -94,6 +93,9 @@ class RacingNode:
             update = self.engine.ended(launch.attempt, self._end(), now_ms)
             scope = scopes.of_jobs(launch.attempt.job)
             self.carry_out(self.store.update(update, use_reserve=True, scope=scope), now_ms)
+
+    def start_of(self, launch: Launch, now_ms: int) -> AttemptStart:
+        return AttemptStart(launch.attempt, ProcessIdentity(os.getpid(), self.name, 1), "log", now_ms)
 
     def _end(self) -> AttemptEnd:
         if len(self.launched) % 7 == 0:

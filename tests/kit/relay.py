@@ -35,9 +35,16 @@ class Relay:
         self._pairs: set[tuple[socket.socket, socket.socket]] = set()
         self._lock = threading.Lock()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._listener.bind(str(Path(self._directory.name) / f".s.PGSQL.{self.port}"))
+        Path(self._directory.name).chmod(0o755)
+        place = Path(self._directory.name) / f".s.PGSQL.{self.port}"
+        self._listener.bind(str(place))
+        place.chmod(0o777)  # a server that follows another one is run by somebody else
         self._listener.listen(50)
         threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def host(self) -> str:
+        return self._directory.name
 
     def url(self, schema: str = "chronex", user: str = "chronex", database: str = "postgres") -> str:
         return f"postgresql://{user}@/{database}?host={self._directory.name}&port={self.port}&schema={schema}"

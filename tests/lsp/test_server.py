@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcInvalidParams
+from pygls.workspace import PositionCodec, TextDocument
 from pytest_lsp import LanguageClient
 
 from chronex.lsp.server import UTF8, UTF16, UTF32, Positions
@@ -114,6 +118,79 @@ async def test_actions_fix_ignore_and_move_and_leave_no_finding() -> None:
         assert await asked(client, document) == []
         change(client, path, 3, ignored)
         assert [d.code for d in await asked(client, document)] == ["W112"]
+
+
+async def test_all_safe_fixes_come_as_one_action_where_an_editor_asks_for_them_by_name() -> None:
+    path, text = "a.crontab", "0 9 * * monday x 😀\n*/1 * * * * y\n5/10 * * * * z\n"
+    async with session() as client:
+        document = open_text(client, path, text)
+        everything = whole(text)
+        for only in (lsp.CodeActionKind.SourceFixAll, "source.fixAll.chronex"):
+            context = lsp.CodeActionContext([], only=[only])
+            found = await client.text_document_code_action_async(lsp.CodeActionParams(document, everything, context))
+            assert found is not None
+            (action,) = found
+            assert isinstance(action, lsp.CodeAction)
+            better = result_of(action, path, text)
+            assert better == "0 9 * * MON x 😀\n* * * * * y\n5/10 * * * * z\n"  # 5/10 is a suggestion
+        change(client, path, 2, better)
+        assert not await client.text_document_code_action_async(lsp.CodeActionParams(document, everything, context))
+
+
+async def test_formatting_writes_the_schedules_of_a_job_file_in_canonical_text() -> None:
+    text = (
+        '[jobs.a]\nschedule = "0 09 * * mon-fri <jitter:90s>"  # 😀\nrun = "x"\n[jobs.b]\nschedule = "0 99 * * *"\n'
+    )
+    options = lsp.FormattingOptions(4, True)
+    async with session() as client:
+        document = open_text(client, "chronex.toml", text)
+        edits = await client.text_document_formatting_async(lsp.DocumentFormattingParams(document, options))
+        assert edits is not None
+        assert [edit.new_text for edit in edits] == ["0 9 * * MON-FRI {jitter:1m30s}"]
+        other = open_text(client, "a.py", "import chronex\nx = chronex.parse('0 09 * * *')\n")
+        assert not await client.text_document_formatting_async(lsp.DocumentFormattingParams(other, options))
+
+
+async def test_a_question_about_a_file_that_is_not_open_is_a_typed_error() -> None:
+    async with session() as client:
+        never_opened = lsp.TextDocumentIdentifier(uri("never.crontab"))
+        with pytest.raises(JsonRpcInvalidParams, match="is not open"):
+            await client.text_document_hover_async(lsp.HoverParams(never_opened, lsp.Position(0, 0)))
+
+
+async def test_an_editor_sends_only_what_changed() -> None:
+    path, text = "a.crontab", "# 😀 é\n0 9 * * * x\n0 9 * * * y\n"
+    async with session() as client:
+        document = open_text(client, path, text)
+        part = lsp.TextDocumentContentChangePartial(lsp.Range(lsp.Position(1, 2), lsp.Position(1, 3)), "25")
+        named = lsp.VersionedTextDocumentIdentifier(2, uri(path))
+        client.text_document_did_change(lsp.DidChangeTextDocumentParams(named, [part]))
+        found = await asked(client, document)
+        assert [(d.code, d.range.start.line, d.range.start.character) for d in found if d.severity == 1] == [
+            ("E003", 1, 2)
+        ]
+
+
+@pytest.mark.parametrize("encoding", list(lsp.PositionEncodingKind))
+def test_a_text_put_together_from_changes_is_that_of_the_editor(encoding: lsp.PositionEncodingKind) -> None:
+    """The document of pygls, changed by chance, beside a plain string."""
+    rng = Random(7)
+    codec = PositionCodec(encoding)
+    text = "0 9 * * * x\n"
+    document = TextDocument(
+        "file:///a", text, 1, sync_kind=lsp.TextDocumentSyncKind.Incremental, position_codec=codec
+    )
+    for _ in range(400):
+        start, end = sorted(rng.randrange(len(text) + 1) for _ in range(2))
+        end = min(end, start + 6)
+        new = "".join(rng.choice(["a", "é", "日", "😀", "\n", "\r\n", " ", "*"]) for _ in range(rng.randrange(5)))
+        positions = Positions(text, str(encoding.value))
+        if "\r\n" in (text[start - 1 : start + 1], text[end - 1 : end + 1]):
+            continue  # between the two characters of a line end, where no editor can stand
+        span = lsp.Range(lsp.Position(*positions.of(start)), lsp.Position(*positions.of(end)))
+        document.apply_change(lsp.TextDocumentContentChangePartial(span, new))
+        text = text[:start] + new + text[end:]
+        assert document.source == text
 
 
 async def test_the_minute_is_spread_and_typos_are_put_right_beside_an_emoji() -> None:

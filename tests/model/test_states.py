@@ -16,7 +16,7 @@ TABLE = {
         "running": "completed failed canceled failed_stale",
     },
     RunState: {
-        "scheduled": "claimed canceled",
+        "scheduled": "claimed canceled skipped",
         "claimed": "running canceled",
         "running": "success failed retry canceled",
         "retry": "scheduled failed",

@@ -40,6 +40,15 @@ WORKLOADS: dict[str, str] = {
     f'[[jobs.peers.tasks]]\nname = "two"\nrun = "{NOTE_START}; exec sleep 60"\n',
     "keyed": f'[jobs.keyed]\n{EVERY_SECOND}overlap = "allow"\n[[jobs.keyed.tasks]]\nname = "one"\n'
     f'idempotency_key = "{{job}}"\nidempotency_ttl = "2s"\nrun = "{NOTE_START}; sleep 0.5"\n',
+    "chain": f'[jobs.parent]\n{EVERY_SECOND}overlap = "queue"\n'
+    f'run = "{NOTE_START}; echo n=$CHRONEX_SCHEDULED_TIME >> \\"$CHRONEX_OUTPUT\\""\n'
+    f'[jobs.follower]\nafter = "parent"\noverlap = "queue"\n'
+    f'run = "{NOTE_START}; test \\"$CHRONEX_FROM_PARENT_MAIN_N\\" = \\"$CHRONEX_SCHEDULED_TIME\\""\n',
+    "graph": f'[jobs.graph]\n{EVERY_SECOND}overlap = "queue"\n'
+    f'[[jobs.graph.tasks]]\nname = "one"\nrun = "{NOTE_START}"\nneeds = []\n'
+    f'[[jobs.graph.tasks]]\nname = "two"\nrun = "{NOTE_START}"\nneeds = ["one"]\nmatrix = {{ n = [1, 2, 3] }}\nat_most = 2\n'
+    f'[[jobs.graph.tasks]]\nname = "bad"\nrun = "{NOTE_START}; exit 3"\nneeds = ["one"]\non_failure = "continue"\n'
+    f'[[jobs.graph.tasks]]\nname = "end"\nrun = "{NOTE_START}"\nneeds = ["two", "bad"]\nwhen = "done"\n',
     "hooked": f'[jobs.hooked]\n{EVERY_SECOND}overlap = "queue"\non_start = "sleep 0.1"\non_complete = "sleep 0.1"\n'
     f'run = "{NOTE_START}"\n',
 }
@@ -118,6 +127,7 @@ class KilledDaemon:
             assert attempt.state is not AttemptState.SUCCESS or attempt.id in seen, f"{attempt.id} never ran"
             assert attempt.started_ms is not None or attempt.id not in seen
         _assert_a_living_key_has_one_run(attempts)
+        _assert_children_have_the_outcome_of_their_parents(occurrences)
         done = self.machine.chronex("doctor")
         assert done.returncode == 0, done.stdout
         self._assert_nobody_is_left()
@@ -174,6 +184,7 @@ def _everything(reading: Reading) -> tuple[list[Occurrence], list[Attempt]]:
 def _waiting(reading: Reading, occurrences: list[Occurrence]) -> set[str]:
     """What the last daemon left to the next on purpose: in its queue, or with a try that is due, and nothing running."""
     found = {one.id for one in occurrences if one.state is OccurrenceState.QUEUED}
+    found |= {one.id for one in occurrences if one.state is OccurrenceState.PENDING and one.parents}
     for one in occurrences:
         runs = reading.runs(one.job, one.nominal_ms)
         active = any(run.state in (RunState.CLAIMED, RunState.RUNNING) for run in runs)
@@ -187,6 +198,17 @@ def _assert_every_instant_is_decided_once(occurrences: list[Occurrence]) -> None
     for job in {one.job for one in occurrences}:
         instants = [one.nominal_ms for one in occurrences if one.job == job]
         assert instants == list(range(instants[0], instants[-1] + 1, SECOND)), f"{job} lost or doubled an instant"
+
+
+def _assert_children_have_the_outcome_of_their_parents(occurrences: list[Occurrence]) -> None:
+    """One for each that ended, in the same transaction: whenever the daemon was killed, there is no third case."""
+    ended = {one.nominal_ms: one.state for one in occurrences if one.job == "parent" and is_final(one.state)}
+    followers = {one.nominal_ms: one for one in occurrences if one.job == "follower"}
+    assert set(followers) == set(ended), "a child was lost or came from nowhere"
+    for nominal_ms, state in ended.items():
+        is_skipped = followers[nominal_ms].reason.code.startswith("parent_")
+        assert is_skipped == (state is not OccurrenceState.COMPLETED), followers[nominal_ms]
+        assert followers[nominal_ms].state is not OccurrenceState.FAILED, "it did not find the value of its parent"
 
 
 def _assert_a_living_key_has_one_run(attempts: list[Attempt]) -> None:

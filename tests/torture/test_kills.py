@@ -22,6 +22,8 @@ QUICK = {
     "overlap": ("tick decided:3", "opening asked:2"),
     "once": ("start asked:1", "held told:2", "before opening:1"),
     "flood": ("end told:1",),
+    "chain": ("end recorded:1", "update committed:9", "end told:2"),
+    "graph": ("end recorded:2", "update written:12"),
 }
 
 

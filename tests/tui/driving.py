@@ -17,7 +17,7 @@ from chronex_tui.model.display import ASCII, UNICODE
 from tests.kit.waits import until_async
 from tests.tui.examples import HOME, FixedClock
 
-_OPENING = ("1", "2", "3", "4", "5", "l", "enter")
+_OPENING = ("1", "2", "3", "4", "5", "6", "7", "l", "enter")
 SIZES = ((80, 24), (120, 40), (200, 60))
 
 

@@ -8,7 +8,17 @@ from chronex.model.calendars import CalendarRules, JobCalendar
 from chronex.model.reasons import NO_REASON
 from chronex.views.jobs import NextRun, Row, Situation
 from chronex_tui.model.display import UNICODE, DisplaySettings
-from chronex_tui.model.lanes import Lane, LaneMark, Window, lane_line, lanes_in, legend, past_marks, signs_of_lanes
+from chronex_tui.model.lanes import (
+    MOST_LANES,
+    Lane,
+    LaneMark,
+    Window,
+    lane_line,
+    lanes_in,
+    legend,
+    past_marks,
+    signs_of_lanes,
+)
 from chronex_tui.model.layout import plain
 from chronex_tui.model.snapshot import RunItem, RunKey
 from tests.tui.examples import HOME, HOUR, MINUTE, NOW, job
@@ -58,14 +68,14 @@ def test_panning_and_zooming_keep_the_middle_or_move_it() -> None:
 
 
 def test_no_job_and_no_run_make_no_lane() -> None:
-    assert lanes_in(Window(NOW, HOUR), (), (), NOW) == ()
+    assert lanes_in(Window(NOW, HOUR), (), (), NOW).lanes == ()
 
 
 def test_a_frequent_job_is_planned_over_the_whole_window() -> None:
     """Every five seconds is 720 times an hour: the marks may be thinned out, but must not stop halfway."""
     frequent = job("heartbeat", "*/5 * * * * *")
     row = Row(frequent, Situation.OK, False, False, NextRun(NOW + 5000, NOW + 5000), None, None, None, 0)
-    (found,) = lanes_in(Window(NOW, HOUR), (row,), (), NOW)
+    (found,) = lanes_in(Window(NOW, HOUR), (row,), (), NOW).lanes
     drawn = plain([lane_line(found, Window(NOW, HOUR), DISPLAY, 191, 11)])[11:]
     assert drawn[91:] == "┆" * 89
 
@@ -75,7 +85,7 @@ def test_what_a_calendar_leaves_out_is_a_faint_mark_and_no_planned_run() -> None
     one = replace(job("poll", "*/5 * * * *"), calendars=CalendarRules(excluded=(dark,)))
     first = NOW // (5 * MINUTE) * 5 * MINUTE + 5 * MINUTE
     row = Row(one, Situation.WAITING, False, False, NextRun(first, first), None, None, None, 0)
-    (lane,) = lanes_in(Window(NOW, HOUR), [row], [], NOW)
+    (lane,) = lanes_in(Window(NOW, HOUR), [row], [], NOW).lanes
     planned = [mark.start_ms for mark in lane.marks if mark.state == "planned"]
     left_out = [mark.start_ms for mark in lane.marks if mark.state == "skipped"]
     assert len(left_out) == 4
@@ -92,3 +102,24 @@ def test_the_legend_has_every_sign_or_says_where_the_others_are() -> None:
     for cells in (30, 60, 100):
         assert len(legend(DISPLAY, cells)) <= cells
         assert legend(DISPLAY, cells).endswith("? more")
+
+
+def test_what_a_calendar_leaves_out_of_a_frequent_job_is_marked_to_the_end() -> None:
+    dark = JobCalendar(name="dark", times=(NOW // 1000 - 60, (NOW + HOUR) // 1000 + 60))
+    one = replace(job("beat", "*/5 * * * * *"), calendars=CalendarRules(excluded=(dark,)))
+    row = Row(one, Situation.WAITING, False, False, NextRun(NOW + 1000, NOW + 1000), None, None, None, 0)
+    (lane,) = lanes_in(Window(NOW, HOUR), [row], [], NOW).lanes
+    left_out = [mark.start_ms for mark in lane.marks if mark.state == "skipped"]
+    assert len(left_out) <= 401
+    assert max(left_out) > NOW + HOUR - MINUTE
+
+
+def test_jobs_beyond_the_most_lanes_are_counted() -> None:
+    rows = [
+        Row(job(f"job-{number:03}", "0 * * * *"), Situation.OK, False, False, NextRun(at, at), None, None, None, 0)
+        for number in range(MOST_LANES + 3)
+        for at in [NOW + number * 1000]
+    ]
+    found = lanes_in(Window(NOW, HOUR), rows, [], NOW)
+    assert len(found.lanes) == MOST_LANES
+    assert found.left_out == 3

@@ -54,6 +54,22 @@ def test_one_frame_as_text(example_store: Path) -> None:
     assert len(done.stdout.splitlines()) <= 24
 
 
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--job", "sync-s4"), "no job 'sync-s4'; did you mean sync-s3?"),
+        (("--store", ""), "--store is empty; name a directory or a postgresql:// address, or leave it out"),
+    ],
+)
+def test_a_picture_of_something_else_than_was_asked_for_is_refused(
+    example_store: Path, options: tuple[str, str], sentence: str
+) -> None:
+    done = chronex(example_store, "tui", "--print", *options)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert done.stdout == ""
+
+
 @pytest.mark.parametrize("beginning", [40, 16])
 def test_a_run_is_selected_by_its_id(example_store: Path, beginning: int) -> None:
     name = Occurrence(job="backup-db", nominal_ms=NOW - 12 * MINUTE, due_ms=0).id

@@ -16,11 +16,11 @@ LAYERS = (
     ("model",),
     ("state", "theme"),
     ("widgets", "data", "key_order"),
-    ("views", "time_views"),
+    ("views", "time_views", "nodes_view", "graph_view"),
     ("screens", "editing"),
     ("view_actions", "commands", "data_requests"),
     ("app",),
-    ("launch",),
+    ("launch", "browser"),
 )
 RANKS = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 PURE = ("model", "state")

@@ -24,7 +24,7 @@ SELECTED = ("etl-orders", "sync-s3", "newsletter", "posix-job")
 WITHOUT_A_TERMINAL = {"tui": ["--print"], "run": ["--for", "10ms"]}
 
 # Exit 1 says that the command was understood and refused or skipped as things stand; so do these sentences.
-AS_THINGS_STAND = ("has not run yet", "say --yes to do this without being asked")
+AS_THINGS_STAND = ("has not run yet", "say --yes to do this without being asked", "has its store to itself")
 
 
 async def shown(driver: Driver) -> set[str]:

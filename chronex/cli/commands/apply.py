@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from chronex.cli.options import Config, Form, StorePath, UsageError, check_format, choose, read_duration, store_place
-from chronex.cli.output import JobZones, err, print_result, rfc3339, time_text, timed, zone_of
+from chronex.cli.output import JobZones, err, print_result, zone_of
+from chronex.cli.questions import ask, is_answered
+from chronex.cli.update_output import change_line, change_rows, change_word, effect_json, lost_of, preview_lines
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
@@ -19,20 +21,17 @@ if TYPE_CHECKING:
     from chronex.jobfile import JobFile
     from chronex.storage.ports import Store
     from chronex.timing.zones import Zone
-    from chronex.views.apply_preview import JobPreview, Preview
-    from chronex.views.coming_runs import ForecastRun
+    from chronex.views.apply_preview import Preview
     from chronex_store.opening import OpenedStore
-
-# So many lines of each kind of effect on each job are shown to people; programs get them all.
-_MOST_LINES = 10
-# The change of a job in words; programs get the value of the classification, which is a promise to them.
-_CHANGE_WORDS = {"preserved": "unchanged", "overridden": "changed", "orphaned": "removed"}
 
 
 def apply(
     file: Annotated[
         str | None,
-        typer.Argument(help="A job file, or trigger definitions in JSON (default: as for run).", metavar="FILE"),
+        typer.Argument(
+            help="A job file, a directory of them, or trigger definitions in JSON (default: as for run).",
+            metavar="FILE",
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it would do to the coming days.")] = False,
     policy: Annotated[
@@ -47,6 +46,10 @@ def apply(
     days: Annotated[int, typer.Option(help="How many days --dry-run looks ahead.", metavar="N", min=1, max=366)] = 7,
     fail_if_fires_now: Annotated[
         bool, typer.Option("--fail-if-fires-now", help="Change nothing and exit 1 if an edit would start a run.")
+    ] = False,
+    prune: Annotated[
+        bool,
+        typer.Option("--prune", help="Remove what the file has no more, even if that is most of its jobs."),
     ] = False,
     basis: Annotated[
         int | None,
@@ -71,7 +74,7 @@ def apply(
         return run_rollback(*rollback, store, form)
     options = ApplyOptions(
         file=file or config, dry_run=dry_run, policy=policy, window=window, days=days,
-        fail_if_fires_now=fail_if_fires_now, basis=basis, store=store, form=form,
+        fail_if_fires_now=fail_if_fires_now, basis=basis, store=store, form=form, prune=prune,
     )  # fmt: skip
     return run_apply(options)
 
@@ -86,6 +89,7 @@ class ApplyOptions(NamedTuple):
     basis: int | None = None
     store: str | None = None
     form: str = "text"
+    prune: bool = False
 
 
 def run_apply(options: ApplyOptions) -> int:
@@ -134,8 +138,6 @@ def _named(options: ApplyOptions, before_file: str = "") -> list[str]:
 
 
 def _apply(store: OpenedStore, found: JobFile, way: UpdateOptions, options: ApplyOptions) -> int:
-    from chronex.engine.commands import Actor
-    from chronex.engine.update import apply_jobs
     from chronex.storage.journal import head
     from chronex.storage.records import Reading
     from chronex.views.apply_preview import preview
@@ -152,22 +154,48 @@ def _apply(store: OpenedStore, found: JobFile, way: UpdateOptions, options: Appl
         basis = before.basis if basis is None else basis
     if basis is None:
         basis = store.view(head)
-    changes = apply_jobs(
-        store,
-        found.jobs,
-        store.now(),
-        actor=str(Actor.of_this_process("cli")),
-        policy=way.policy,
-        window_ms=way.window_ms,
-        basis=basis,
-        owns=way.owns,
-    )
+    changes = _written(store, found, way, basis, prune=options.prune)
+    if changes is None:
+        err("nothing was changed")
+        return 1
     print_result(
         options.form,
-        lambda: {"dry_run": False, "policy": options.policy, "changes": _rows(changes)},
-        lambda: [_line(change) for change in changes] or [f"there are no jobs in {found.path}"],
+        lambda: {"dry_run": False, "policy": options.policy, "changes": change_rows(changes)},
+        lambda: [change_line(change) for change in changes] or [f"there are no jobs in {found.path}"],
     )
     return 0
+
+
+def _written(
+    store: OpenedStore, found: JobFile, way: UpdateOptions, basis: int, *, prune: bool
+) -> list[Changed] | None:
+    """The changes; None where most jobs would go and the answer was no. Without a terminal that is an error."""
+    from chronex.daemon.reload import file_source
+    from chronex.engine.commands import Actor
+    from chronex.engine.update import apply_jobs
+    from chronex.errors import PruneError
+
+    owner = file_source(Path(found.path))
+
+    def write(*, may_prune: bool) -> list[Changed]:
+        return apply_jobs(
+            store,
+            found.jobs,
+            store.now(),
+            actor=str(Actor.of_this_process("cli")),
+            policy=way.policy,
+            window_ms=way.window_ms,
+            basis=basis,
+            owns=owner._replace(may_prune=may_prune),
+        )
+
+    try:
+        return write(may_prune=prune)
+    except PruneError as error:
+        if not is_answered():
+            raise
+        question = f"this removes {error.removed} of {error.had} jobs of {error.source}; remove them?"
+        return write(may_prune=True) if ask(question) else None
 
 
 def _preview(store: Store, found: JobFile, way: UpdateOptions, options: ApplyOptions) -> int:
@@ -200,71 +228,20 @@ def _preview_json(seen: Preview, options: ApplyOptions) -> dict[str, Any]:
         "days": options.days,
         "basis": seen.basis,
         "fires_now": seen.fires_now,
-        "changes": _rows(seen.changes),
-        "effects": [_effect_json(effect) for effect in seen.effects],
+        "needs_prune": lost_of(seen.changes).are_most,
+        "changes": change_rows(seen.changes),
+        "effects": [effect_json(effect) for effect in seen.effects],
     }
 
 
 def _preview_lines(seen: Preview, options: ApplyOptions, zone: Callable[[str], Zone]) -> Iterator[str]:
-    effects = {effect.job: effect for effect in seen.effects}
-    for change in seen.changes:
-        yield _line(change)
-        if change.job in effects:
-            yield from _effect_lines(effects[change.job], zone(change.job))
-    if seen.fires_now:
-        yield "FIRES NOW: this edit starts runs at once"
-    command = shlex.join(["chronex", "apply", *_named(options), "--basis", str(seen.basis)])
+    yield from preview_lines(seen, zone)
+    losses = lost_of(seen.changes)
+    if losses.are_most:
+        yield f"REMOVES {losses.removed} of {losses.had} jobs: to apply this, say --prune"
+    prune = ["--prune"] if losses.are_most else []
+    command = shlex.join(["chronex", "apply", *_named(options), *prune, "--basis", str(seen.basis)])
     yield terminal_safe(f"dry run: nothing was changed; to apply exactly this: {command}")
-
-
-def _word(change: Changed) -> str:
-    return _CHANGE_WORDS.get(change.change.value, change.change.value)
-
-
-def _line(change: Changed) -> str:
-    return f"{_word(change):10} {change.job}"
-
-
-def _rows(changes: Iterable[Changed]) -> list[dict[str, Any]]:
-    return [{"job": c.job, "change": c.change.value, "version": c.version or None} for c in changes]
-
-
-def _effect_json(effect: JobPreview) -> dict[str, Any]:
-    def times(one: Any) -> dict[str, Any]:
-        return {**timed("nominal", one.nominal_ms), **timed("due", one.due_ms), **timed("latest", one.latest_ms)}
-
-    return {
-        "job": effect.job,
-        **timed("until", effect.until_ms),
-        "added": [times(one) for one in effect.added],
-        "removed": [times(one) for one in effect.removed],
-        "moved": [{"from": times(pair.before), "to": times(pair.after)} for pair in effect.moved],
-        "fires_now": [rfc3339(one.nominal_ms) for one in effect.fires_now],
-        "fires_now_ms": [one.nominal_ms for one in effect.fires_now],
-        "barred": [{**timed("nominal", one.nominal_ms), "reason": str(one.reason)} for one in effect.barred],
-    }
-
-
-def _effect_lines(effect: JobPreview, zone: Zone) -> Iterator[str]:
-    def at(ms: int) -> str:
-        return time_text(ms, zone)
-
-    def lines(kind: str, instants: Sequence[Any], text: Callable[[Any], str]) -> Iterator[str]:
-        for one in instants[:_MOST_LINES]:
-            yield f"  {kind:9} {text(one)}"
-        if len(instants) > _MOST_LINES:
-            yield f"  {kind:9} … {len(instants) - _MOST_LINES} more until {at(effect.until_ms)}"
-
-    yield from lines("fires now", effect.fires_now, lambda one: f"the instant of {at(one.nominal_ms)}")
-    yield from lines("moved", effect.moved, lambda pair: f"{at(pair.before.due_ms)} -> {at(pair.after.due_ms)}")
-    yield from lines("removed", effect.removed, lambda one: at(one.due_ms))
-    yield from lines("added", effect.added, lambda one: at(one.due_ms) + _moved(one, zone))
-    yield from lines("no run", effect.barred, lambda one: f"{at(one.nominal_ms)}: {one.reason}")
-
-
-def _moved(one: ForecastRun, zone: Zone) -> str:
-    moved = one.moved
-    return "" if moved is None else f", moved by {moved.calendar} from {time_text(moved.nominal_ms, zone)}"
 
 
 def run_rollback(job: str, version: int, store: str | None, form: str) -> int:
@@ -276,8 +253,10 @@ def run_rollback(job: str, version: int, store: str | None, form: str) -> int:
         if changed.version == version:
             line = f"{terminal_safe(job)} is at version {version} already"
         else:
-            line = f"{_word(changed):10} {job}: version {changed.version} has the definition of version {version}"
-        print_result(form, lambda: {"changes": _rows([changed])}, lambda: [line])
+            line = (
+                f"{change_word(changed):10} {job}: version {changed.version} has the definition of version {version}"
+            )
+        print_result(form, lambda: {"changes": change_rows([changed])}, lambda: [line])
         if changed.version != version:
             err("the job file still says otherwise: the next apply of it, or restart of the daemon, goes by the file")
         return 0

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chronex.cli.options import Form, StorePath, check_format, store_path
+from chronex.cli.options import Form, StorePath, UsageError, check_format, store_place
 from chronex.cli.output import print_json, print_lines
 
 if TYPE_CHECKING:
     from chronex.cli.check_verdicts import Check
+    from chronex_store.postgres.pg_address import PostgresAddress
 
 # The codes of a directory that holds no store of Chronex, so that there is nothing to examine.
 _NO_STORE = {"StoreRefusedError", "ForeignStoreError"}
@@ -31,8 +32,25 @@ def doctor(
     from chronex.cli.machine_checks import checks_of
 
     check_format(form)
-    path = store_path(store)
+    path = store_place(store)
+    if not isinstance(path, Path):
+        return run_database_doctor(path, form, repair=repair)
     return run_doctor(path, form, repair=repair, machine=lambda is_readable: checks_of(path, is_readable))
+
+
+def run_database_doctor(address: PostgresAddress, form: str, *, repair: bool) -> int:
+    """1 when something is wrong. What cannot be opened is told as every command tells it."""
+    from chronex.cli.check_verdicts import CheckVerdict
+    from chronex.cli.database_checks import database_checks
+
+    if repair:
+        raise UsageError("--repair is for a store in a directory; a database is repaired with its own tools")
+    checks = database_checks(address)
+    if form == "json":
+        print_json({"store": address.shown, "machine": [check._asdict() for check in checks]}, sort_keys=True)
+    else:
+        print_lines(list(_check_lines(checks)))
+    return 1 if any(check.verdict is CheckVerdict.WRONG for check in checks) else 0
 
 
 def run_doctor(

@@ -1,4 +1,4 @@
-"""`chronex import`: schedules of crontab, systemd or Kubernetes as a job file, with a proof."""
+"""`chronex import`: schedules of cron, systemd, Kubernetes or a whole machine as a job file, with an honest list."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
     from chronex.imports.import_result import Import, Proven
+    from chronex.lint.cron_programs import CronProgram
     from chronex.timing.zones import Zone
 
 _MOST_DIFFERENCES = 12  # shown of one job
 _MOST_BYTES = 1 << 20
-_SYSTEM_CRONTABS = ("/etc/crontab", "/etc/cron.d/")
+_SOURCES = ("crontab", "systemd", "k8s", "machine")
+_COLUMN = " " * 9
 
 
 def import_jobs(
-    source: Annotated[str, typer.Argument(help="crontab, systemd or k8s.", metavar="SOURCE")],
+    source: Annotated[str, typer.Argument(help="crontab, systemd, k8s, or a machine by its /etc.", metavar="SOURCE")],
     paths: Annotated[
         list[str] | None,
         typer.Argument(help="Files, or - for standard input (default: what this user has).", metavar="PATH…"),
@@ -34,6 +36,13 @@ def import_jobs(
     ] = "chronex.toml",
     check: Annotated[bool, typer.Option("--check", help="Write nothing, tell what would differ.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
+    kind: Annotated[
+        str | None,
+        typer.Option("--as", help="system: the crontab has a user column; user: it has none.", metavar="KIND"),
+    ] = None,
+    root: Annotated[
+        str | None, typer.Option(help="A whole machine whose files lie below this directory.", metavar="DIR")
+    ] = None,
     tz: ZoneName = None,
     cron: Annotated[
         str | None,
@@ -44,14 +53,19 @@ def import_jobs(
     ] = None,
     form: Form = "text",
 ) -> int:
-    """Carry schedules over, and prove it: every instant of the next five years that differs is listed with its
-    reason. Exit 1: something differs or has no equivalent.
+    """Carry schedules over, and tell of each job whether it is the same, what differs and what is lost. Every instant
+    of the next five years is compared. Exit 1: something differs or is lost.
 
-    Example: chronex import k8s - --check
+    Example: chronex import /etc --check
     """
     check_format(form)
-    choose("SOURCE", source, ("crontab", "systemd", "k8s"))
-    return run_import(source, paths or [], ImportOptions(tz, output, now, check, force, form, cron))
+    if kind is not None:
+        choose("--as", kind, ("system", "user"))
+    options = ImportOptions(tz, output, now, check, force, form, cron, kind, root)
+    if root is not None or (source not in _SOURCES and os.path.isdir(source)):
+        return run_import("machine", [root or source], options)
+    choose("SOURCE", source, _SOURCES)
+    return run_import(source, paths or [], options)
 
 
 class ImportOptions(NamedTuple):
@@ -62,22 +76,23 @@ class ImportOptions(NamedTuple):
     force: bool
     form: str
     cron: str | None = None
+    kind: str | None = None
+    root: str | None = None
 
 
 def run_import(source: str, paths: list[str], options: ImportOptions) -> int:
-    """0: everything is carried over and proven the same; 1: something differs or is lost, and was reported."""
-    from chronex.imports.import_result import job_file_text, prove
+    """0: everything is carried over and the same; 1: something differs or is lost, and was reported."""
+    from chronex.imports.import_result import job_file_text, prove, with_shared_defaults
 
     zone = choose_zone(options.tz).zone
-    found = _read(source, paths, zone, options.cron)
+    found = _read(source, paths, zone, options)
     if not found.jobs and not found.lost:
         raise UsageError(f"nothing to import: no {source} schedule was found")
     found, proven = prove(found, read_instant(options.now, zone, "--now") // 1000)
     if not options.check:
-        _write(job_file_text(found), options.output, options.force)
+        _write(job_file_text(with_shared_defaults(found)), options.output, options.force)
     _report(found, proven, options)
-    differs = found.lost or any(each.differences or each.job.source_instants is None for each in proven)
-    return 1 if differs else 0
+    return 1 if found.lost or any(each.verdict != "same" for each in proven) else 0
 
 
 def _report(found: Import, proven: Sequence[Proven], options: ImportOptions) -> None:
@@ -111,9 +126,11 @@ def _write(text: str, output: str, force: bool) -> None:
         raise UsageError(f"cannot write {terminal_safe(output)}: {error.strerror}; choose another --output") from None
 
 
-def _read(source: str, paths: list[str], zone: Zone, cron: str | None) -> Import:
+def _read(source: str, paths: list[str], zone: Zone, options: ImportOptions) -> Import:
     if source == "crontab":
-        return _crontab(paths, zone, cron)
+        return _crontabs(paths, zone, options)
+    if source == "machine":
+        return _machine(paths[0] if paths else "/", zone, options)
     if source == "systemd":
         from chronex.imports.systemd import read_timers, timers_in
 
@@ -123,21 +140,60 @@ def _read(source: str, paths: list[str], zone: Zone, cron: str | None) -> Import
     return read_cronjobs("\n---\n".join(_text_of(path) for path in paths or ["-"]), zone)
 
 
-def _crontab(paths: list[str], zone: Zone, cron: str | None) -> Import:
-    import getpass
+def _machine(named: str, zone: Zone, options: ImportOptions) -> Import:
+    """`/etc` is the machine's own; any other directory is a tree with an etc in it, or one that is an etc."""
+    from chronex.imports.whole_machine import Place, read_machine
 
-    from chronex.imports.crontab import read_crontab
-    from chronex.lint.cron_programs import CRON_PROGRAMS, program_of_file, program_of_machine
+    path = Path(named).absolute()
+    if not path.is_dir():
+        raise UsageError(f"{terminal_safe(named)} is not a directory; name /etc, or the root of a machine's files")
+    place = Place(path, path / "etc") if (path / "etc").is_dir() else Place(path.parent, path)
+    return read_machine(place, zone, _program(options.cron, place.root))
 
-    if cron is not None:
-        choose("--cron", cron, tuple(CRON_PROGRAMS))
-    path = paths[0] if paths else ""
-    if len(paths) > 1:
-        raise UsageError("one crontab at a time: import each, and join the files")
-    has_user = path.startswith(_SYSTEM_CRONTABS) or "/cron.d/" in path
-    text = _text_of(path) if path else _own_crontab()
-    program = CRON_PROGRAMS[cron] if cron else program_of_file(path, text) or program_of_machine()
-    return read_crontab(text, zone, has_user=has_user, user=getpass.getuser(), program=program)
+
+def _program(cron: str | None, root: Path = Path("/")) -> CronProgram:
+    from chronex.lint.cron_programs import CRON_PROGRAMS, program_of_machine
+
+    return CRON_PROGRAMS[choose("--cron", cron, tuple(CRON_PROGRAMS))] if cron else program_of_machine(root)
+
+
+def _crontabs(paths: list[str], zone: Zone, options: ImportOptions) -> Import:
+    """Any number of crontabs as one import; their jobs get names that differ."""
+    from chronex.imports.crontab import CrontabFile, read_crontab
+    from chronex.imports.import_result import Import, JobNames
+    from chronex.lint.cron_programs import program_of_file
+
+    found, names = Import("crontab", zone.name, {}, [], []), JobNames()
+    for path in paths or [""]:
+        text = _text_of(path) if path else _own_crontab()
+        program = (None if options.cron else program_of_file(path, text)) or _program(options.cron)
+        label = path if len(paths) > 1 else ""
+        file = CrontabFile(
+            _has_user(path, text, options.kind), None, program, label, Path(path).name if label else ""
+        )
+        part = read_crontab(text, zone, file, names)
+        found.jobs.extend(part.jobs)
+        found.lost.extend(part.lost)
+    return found
+
+
+def _has_user(path: str, text: str, kind: str | None) -> bool:
+    """By --as, else by where the file lies, else by what its lines say. A wrong guess runs users as programs."""
+    import pwd
+
+    from chronex.imports.user_column import by_content, by_place
+
+    if kind is not None or not path:
+        return kind == "system"
+    found = by_place(path)
+    if found is None:
+        found = by_content(text, (account.pw_name for account in pwd.getpwall()))
+    if found is None and text.strip():
+        raise UsageError(
+            f"{terminal_safe(path)}: it cannot be told whether its lines name users; "
+            "say --as system for a crontab with a user column, --as user for one without"
+        )
+    return bool(found)
 
 
 def _own_crontab() -> str:
@@ -189,8 +245,9 @@ def _lines(found: Import, proven: Sequence[Proven]) -> Iterator[str]:
     for each in proven:
         yield from _job_lines(each)
     for lost in found.lost:
-        yield f"NOT CARRIED OVER, {lost.origin}: {terminal_safe(lost.text)}"
-        yield f"    {terminal_safe(lost.why)}"
+        yield f"{'lost':9}{terminal_safe(lost.origin)}: {terminal_safe(lost.text)}"
+        yield f"{_COLUMN}{terminal_safe(lost.why)}"
+    yield from (f"{'passed':9}{terminal_safe(text)}" for text in found.passed)
     yield _summary(found, proven)
 
 
@@ -200,26 +257,39 @@ def _job_lines(each: Proven) -> Iterator[str]:
     from chronex.imports.import_result import difference_text, shortened
 
     job = each.job
-    count = len(each.differences)
-    if job.source_instants is None:
-        verdict = "its times cannot be compared"
-    else:
-        when = "of the next five years" if each.is_whole else "of five days and around every clock change"
-        instants = f"{each.compared} instants {when}"
-        verdict = f"{count} of {instants} differ" if count else f"all {instants} are the same"
-    yield f"{terminal_safe(job.id)} ({terminal_safe(job.origin)}): {verdict}"
+    yield f"{each.verdict:9}{terminal_safe(job.id)} ({terminal_safe(job.origin)})"
+    yield f"{_COLUMN}times: {_times(each)}"
     if "dst" in job.table:
-        yield f"    dst = {json.dumps(job.table['dst'])} keeps the source's rule for clock changes"
+        yield f"{_COLUMN}dst = {json.dumps(job.table['dst'])} keeps the source's rule for clock changes"
     yield from (
-        f"    {line}"
+        f"{_COLUMN}  {line}"
         for line in shortened([difference_text(d, job.zone) for d in each.differences], _MOST_DIFFERENCES)
     )
-    yield from (f"    note: {terminal_safe(note)}" for note in job.notes)
+    yield from (f"{_COLUMN}differs: {terminal_safe(text)}" for text in job.differs)
+    yield from (f"{_COLUMN}lost: {terminal_safe(text)}" for text in job.lost)
+    yield from (f"{_COLUMN}note: {terminal_safe(note)}" for note in job.notes)
+
+
+def _times(each: Proven) -> str:
+    """Proven is said of what was compared, and of nothing else."""
+    if each.job.source_instants is None:
+        return f"not compared; {each.job.times or 'the source does not tell them'}"
+    when = "of the next five years" if each.is_whole else "of five days and around every clock change"
+    instants = f"{each.compared} instants {when}"
+    count = len(each.differences)
+    return f"{count} of {instants} differ" if count else f"proven, all {instants} are the same"
 
 
 def _summary(found: Import, proven: Sequence[Proven]) -> str:
-    same = sum(1 for each in proven if each.job.source_instants is not None and not each.differences)
-    return f"{len(proven)} jobs, {same} of them proven the same; {len(found.lost)} things not carried over"
+    counts = {word: sum(1 for each in proven if each.verdict == word) for word in ("same", "differs", "lost")}
+    parts = [f"{counts['same']} the same"]
+    parts += [f"{counts['differs']} with a difference"] if counts["differs"] else []
+    parts += [f"{counts['lost']} with a loss"] if counts["lost"] else []
+    times = sum(1 for each in proven if each.has_proven_times)
+    jobs = "1 job" if len(proven) == 1 else f"{len(proven)} jobs"
+    lost = len(found.lost) + sum(len(each.job.lost) for each in proven)
+    things = "nothing" if not lost else "1 thing" if lost == 1 else f"{lost} things"
+    return f"{jobs}: {', '.join(parts)}; {things} lost; the times of {times} proven"
 
 
 def _json(found: Import, proven: Sequence[Proven]) -> dict[str, Any]:
@@ -227,6 +297,7 @@ def _json(found: Import, proven: Sequence[Proven]) -> dict[str, Any]:
         "source": found.source,
         "jobs": [_job_json(each) for each in proven],
         "lost": [lost._asdict() for lost in found.lost],
+        "passed": list(found.passed),
     }
 
 
@@ -234,9 +305,13 @@ def _job_json(each: Proven) -> dict[str, Any]:
     return {
         "id": each.job.id,
         "origin": each.job.origin,
+        "verdict": each.verdict,
         "schedule": each.job.table["schedule"],
+        "user": each.job.table.get("user"),
         "compared": each.compared,
         "compared_all": each.is_whole,
         "notes": list(each.job.notes),
+        "differs": list(each.job.differs),
+        "lost": list(each.job.lost),
         "differences": [{"at": d.second, "only": d.who, "reason": d.reason} for d in each.differences],
     }

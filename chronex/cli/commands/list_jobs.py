@@ -72,7 +72,7 @@ def _print_table(rows: list[Row], total: int, now_ms: int, zone: Zone) -> None:
     lines: list[Line] = [("STATE", "JOB", "NEXT", "LAST", "SCHEDULE")]
     lines += [
         (situation_text(row.situation), terminal_safe(row.job.shown_name), next_text(row, now_ms, zone),
-         last_text(row.last, now_ms, zone), row.job.schedule)
+         last_text(row.last, now_ms, zone), row.job.shown_schedule)
         for row in rows
     ]  # fmt: skip
     widths = [max(width(line[column]) for line in lines) for column in range(4)]
@@ -135,6 +135,7 @@ def row_json(row: Row) -> dict[str, Any]:
     return {
         **situation_json(row),
         "schedule": job.schedule,
+        "after": list(job.after),
         "timezone": job.timezone,
         "tags": list(job.tags),
         "version": job.version,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from chronex.cli.options import Form, check_format, choose
+from chronex.cli.options import Form, StorePath, check_format, choose
 from chronex.cli.output import out
 
 
@@ -21,6 +21,18 @@ def completion(
 
     choose("SHELL", shell, SHELLS)
     out(completion_script(shell, program()).rstrip("\n"))
+
+
+def names(kind: Annotated[str, typer.Argument()], store: StorePath = None) -> int:
+    """What completion scripts call: the names of one kind that the store has, one on each line."""
+    from chronex.cli.completion_values import KINDS, names_of
+    from chronex.cli.store_session import read_store
+    from chronex.text.terminal import terminal_safe
+
+    choose("KIND", kind, KINDS)
+    for name in read_store(store, names_of(kind)):
+        out(terminal_safe(name))
+    return 0
 
 
 def man() -> None:

@@ -42,6 +42,9 @@ def replay(
     task: Annotated[
         list[str] | None, typer.Option(help="Only this task of it; may be repeated.", metavar="TASK")
     ] = None,
+    with_children: Annotated[
+        bool, typer.Option("--with-children", help="The jobs that follow it run again too, once it has completed.")
+    ] = False,
     yes: Yes = False,
     store: StorePath = None,
     form: Form = "text",
@@ -55,16 +58,17 @@ def replay(
     chosen = occurrence if job is None else PastFilter(job, since, until, states_of(state or []))
     if chosen is None or (occurrence is not None and job is not None):
         raise UsageError("say which: an OCCURRENCE, or --job with --from, --to and --state")
-    how = HowToReplay(reason, as_of, tuple(task or ()))
+    how = HowToReplay(reason, as_of, tuple(task or ()), with_children)
     return run_replay(chosen, how, yes=yes, store=store, form=form)
 
 
 class HowToReplay(NamedTuple):
-    """Why, with which version of the job, and which tasks; none stands for all."""
+    """Why, with which version of the job, and which tasks; none stands for all. And whether what follows runs too."""
 
     reason: str
     as_of: str = "then"
     tasks: tuple[str, ...] = ()
+    with_children: bool = False
 
 
 class PastFilter(NamedTuple):
@@ -102,7 +106,15 @@ def run_replay(chosen: str | PastFilter, how: HowToReplay, *, yes: bool, store: 
             return 1
         done = session.change(
             lambda records: [
-                commands.replay(records, original, session.actor, how.reason, as_of=how.as_of, only=how.tasks)
+                commands.replay(
+                    records,
+                    original,
+                    session.actor,
+                    how.reason,
+                    as_of=how.as_of,
+                    only=how.tasks,
+                    with_children=how.with_children,
+                )
                 for original in originals
             ]
         )
@@ -110,10 +122,18 @@ def run_replay(chosen: str | PastFilter, how: HowToReplay, *, yes: bool, store: 
         if session.has_daemon and len(shown) == 1:
             shown = [session.follow(shown[0], to_the_end=False)]
         print_result(form, lambda: [occurrence_json(one) for one in shown], lambda: map(occurrence_line, shown))
+        if shown and form == "text" and not how.with_children and not how.tasks:
+            print_lines(_offer(session, shown[0].job))
         if shown:
             they = "they start" if len(shown) > 1 else "it starts"
             session.warn_without_daemon(f"{they} with the next one")
         return 0
+
+
+def _offer(session: StoreSession, job: str) -> list[str]:
+    """The jobs that follow it are not run again by themselves: who replays may want that, or not."""
+    children = session.read(lambda reading: reading.children(job))
+    return [f"{', '.join(children)} would follow it: replay --with-children runs that too"] if children else []
 
 
 def _originals(reading: Reading, chosen: str | PastFilter) -> list[Occurrence]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,12 +32,14 @@ def run(
 
     Example: chronex run --headless --for 1s
     """
+    from chronex.daemon.first_process import leave_first_process
+
     choose("--log-format", log_format, ("text", "json"))
+    leave_first_process()
     if not headless and not once and duration is None:
         from chronex.cli.commands.tui import can_show_dashboard, run_with_dashboard
 
-        # The dashboard shows a directory; the daemon of a database says on the terminal what it does.
-        if can_show_dashboard() and isinstance(store_place(store), Path):
+        if can_show_dashboard():
             return run_with_dashboard(config, store)
     return run_daemon(config, store, once=once, duration=duration, log_format=log_format)
 

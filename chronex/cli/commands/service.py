@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chronex.cli.options import Config, StorePath, UsageError, job_file_path, store_path
+from chronex.cli.options import Config, StorePath, UsageError, is_named, job_file_path, store_place
 from chronex.cli.output import err, out
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
     from chronex.cli.service_units import Manager, Service
+    from chronex_store.opening import StorePlace
 
 service = typer.Typer(
     help="Run Chronex as a service of your user: systemd on Linux, launchd on macOS.",
@@ -64,17 +66,21 @@ def run_install(config: str | None, store: str | None, *, dry_run: bool, no_star
     """Write the unit and start it. Repeating it brings the unit up to date."""
     from chronex.cli.service_units import Service, manager_of
 
-    job_file = job_file_path(config).absolute()
-    if not job_file.is_file():
-        raise UsageError(
-            f"no job file at {terminal_safe(str(job_file))}; chronex init --config writes a starter there"
-        )
+    place = store_place(store)
+    job_file: Path | None = job_file_path(config).absolute()
+    if job_file is not None and not job_file.is_file():
+        if isinstance(place, Path) or is_named(config):
+            raise UsageError(
+                f"no job file at {terminal_safe(str(job_file))}; chronex init --config writes a starter there"
+            )
+        job_file = None  # apply brings the jobs of a shared store
     service = Service(
         program=program(),
         job_file=job_file,
-        store=store_path(store).absolute(),
+        store=_named_store(place),
         path=os.environ.get("PATH", os.defpath),
-        log=store_path(store).absolute().parent / "service.log",
+        log=_log_of(place),
+        environment=() if isinstance(place, Path) else _of_node(os.environ),
     )
     manager = manager_of(Path.home(), os.environ, is_of_system=system)
     if dry_run:
@@ -85,6 +91,34 @@ def run_install(config: str | None, store: str | None, *, dry_run: bool, no_star
     if no_start:
         return 0
     return _run_commands(manager, manager.start, "started")
+
+
+# What tells a node of a shared store who it is, and where its password lies; never the password itself.
+_NODE_VARIABLES = ("CHRONEX_NODE", "CHRONEX_STATE_DIR", "PGPASSFILE", "PGSERVICE", "PGSERVICEFILE", "PGSSLROOTCERT")
+
+
+def _of_node(environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, environ[name]) for name in _NODE_VARIABLES if environ.get(name))
+
+
+def _named_store(place: StorePlace) -> str:
+    """As the command of the service names it: everybody can read the command of a process."""
+    if isinstance(place, Path):
+        return str(place.absolute())
+    if place.parameters.get("password"):
+        raise UsageError(
+            "the address of the store has a password, and everybody could read it in the command of the service; "
+            "put it into ~/.pgpass, and leave it out of --store and CHRONEX_STORE"
+        )
+    return place.shown
+
+
+def _log_of(place: StorePlace) -> Path:
+    from chronex_store.opening import state_directory
+
+    if isinstance(place, Path):
+        return place.absolute().parent / "service.log"
+    return state_directory(place).absolute() / "service.log"
 
 
 def program() -> tuple[str, ...]:

@@ -22,6 +22,9 @@ _VERSION_FIELDS_NOT_SHOWN = ("id", "written")
 def show(
     job: Annotated[str, typer.Argument(help="The job.", metavar="JOB")],
     versions: Annotated[bool, typer.Option("--versions", help="Its versions, and what each changed.")] = False,
+    graph: Annotated[
+        bool, typer.Option("--graph", help="Its tasks as a graph, as they stand in its latest run.")
+    ] = False,
     store: StorePath = None,
     form: Form = "text",
 ) -> int:
@@ -33,6 +36,8 @@ def show(
     check_format(form)
     if versions:
         return run_versions(job, store, form)
+    if graph:
+        return run_graph(job, store, form)
     return run_show(job, store, form)
 
 
@@ -53,6 +58,27 @@ def run_show(name: str, store: str | None, form: str) -> int:
     else:
         print_painted(detail_lines(detail, now_ms, zone_of(detail.job)))
         tell_troubles(troubles)
+    return 0
+
+
+# -- the graph of its tasks -------------------------------------------------------------------------------------
+
+
+def run_graph(name: str, store: str | None, form: str) -> int:
+    from chronex.cli.graph_output import graph_json, graph_lines
+    from chronex.cli.store_session import read_store
+    from chronex.engine.commands.names import job_named
+    from chronex.views.job_graph import JobGraph, graph_of, latest_occurrence
+
+    def find(reading: Reading) -> tuple[Job, JobGraph]:
+        job = job_named(reading, name)
+        return job, graph_of(reading, job, latest_occurrence(reading, job.id))
+
+    job, graph = read_store(store, find)
+    if form == "json":
+        print_json(graph_json(graph))
+    else:
+        print_painted(graph_lines(graph, zone_of(job)))
     return 0
 
 

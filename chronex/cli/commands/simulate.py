@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from chronex.model.job import Job
     from chronex.storage.records import Reading
     from chronex.timing.zones import Zone
-    from chronex.views.simulation import JobTally, Played, SimulationTally
+    from chronex.views.job_graph import UsualPath
+    from chronex.views.simulated_chains import Played
+    from chronex.views.simulation import JobTally, SimulationTally
 
 _SHADES = " ░▒▓█"
 _ASCII_SHADES = " .:*#"
@@ -98,15 +100,65 @@ def run_simulate(options: SimulateOptions) -> int:
     )  # fmt: skip
     span = SimulatedSpan(played, end, is_chosen=options.until is not None)
     counted = tally(span, (job.id for job in found.jobs), zone)
+    ways = _critical_paths(store_path(options.store), found.jobs, takes, default)
     if options.form == "json":
         frame = {**timed("from", begin), **timed("to", span.end_ms), "timezone": zone.name, "durations_ms": takes}
-        print_json({**frame, **as_data(counted)})
+        paths = {name: _path_json(path) for name, path in ways.paths.items()}
+        print_json({**frame, **as_data(counted), "critical_paths": paths, "longest_chain": _path_json(ways.chain)})
         return 0
     source = f"{len(takes)} durations known, {format_duration(default)} for the others"
     out(f"{time_text(begin, zone)} to {time_text(span.end_ms, zone)}, times in {zone.name}; {source}")
     out()
-    print_painted(_lines(counted, zone))
+    print_painted([*_lines(counted, zone), *_ways(ways)])
     return 0
+
+
+class CriticalPaths(NamedTuple):
+    """By the usual durations: the longest way through each job with several tasks, and through jobs that follow."""
+
+    paths: dict[str, UsualPath]
+    chain: UsualPath
+
+
+def _critical_paths(store: Path, jobs: Sequence[Job], takes: dict[str, int], default_ms: int) -> CriticalPaths:
+    from chronex.views.job_graph import longest_path, usual_path
+
+    measured = _measured_tasks(store, jobs)
+    several = [job for job in jobs if len(job.tasks) > 1]
+    paths = {job.id: usual_path(job, measured.get(job.id, {}), default_ms) for job in several}
+    after = {job.id: job.after for job in jobs}
+    chain = longest_path(list(after), lambda name: after[name], lambda name: takes.get(name, default_ms))
+    return CriticalPaths(paths, chain)
+
+
+def _measured_tasks(store: Path, jobs: Sequence[Job]) -> dict[str, dict[str, int]]:
+    from chronex.storage.records import Reading
+    from chronex.views.job_graph import usual_task_durations
+    from chronex_store import LmdbStore
+
+    if not store.exists():
+        return {}
+    several = [job for job in jobs if len(job.tasks) > 1]
+    with LmdbStore.open(store, create=False) as opened:
+        return opened.view(lambda tx: {job.id: usual_task_durations(Reading(tx), job) for job in several})
+
+
+def _path_json(path: UsualPath) -> dict[str, Any]:
+    return {"names": list(path.names), "durations_ms": list(path.durations_ms), "total_ms": path.total_ms}
+
+
+def _ways(found: CriticalPaths) -> Iterator[str]:
+    for name, path in found.paths.items():
+        if len(path.names) > 1:
+            yield f"critical path of {terminal_safe(name)}: {_way(path)}"
+    if len(found.chain.names) > 1:
+        yield f"longest chain: {_way(found.chain)}"
+
+
+def _way(path: UsualPath) -> str:
+    taken = zip(path.names, path.durations_ms, strict=True)
+    parts = (f"{terminal_safe(name)} {format_duration(ms)}" for name, ms in taken)
+    return f"{' -> '.join(parts)}, {format_duration(path.total_ms)} in all"
 
 
 class SimulatedSpan:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from chronex.cli.store_session import StoreSession
     from chronex.model.records import Node
+    from chronex.storage.records import Reading
 
 _ANSWERS_WITHIN_MS = 60_000
 _TOLD_EVERY_MS = 10_000
@@ -65,10 +66,10 @@ def run_stop(mode: str, within_ms: int | None, store: str | None, form: str) -> 
             return 0
         # A drain may take as long as what it waits for; everything else is over soon.
         limit_ms = None if mode == "drain" and within_ms is None else _ANSWERS_WITHIN_MS + (within_ms or 0)
-        if not _until(session, lambda: session.daemon_pid is None, limit_ms):
+        if not _until(session, node, lambda: session.daemon_pid is None, limit_ms):
             err(f"process {node.process.pid} has been asked to stop and has not ended; look at its log")
             return 1
-        running = _running(session)
+        running = _running(session, node)
         print_result(form, lambda: {"stopped": True, "running": len(running)}, lambda: _told(running))
         return 0
 
@@ -88,17 +89,19 @@ def run_restart(store: str | None, form: str) -> int:
 
         def has_answer() -> bool:
             nodes = session.read(lambda reading: reading.nodes())
-            found[:] = [one for one in nodes if _follows(one, before) or (one.id == before.id and one.stop_refused)]
+            found[:] = [
+                one for one in nodes if follows(one, before, asked_ms) or (one.id == before.id and one.stop_refused)
+            ]
             return bool(found)
 
-        if not _until(session, has_answer, _ANSWERS_WITHIN_MS):
+        if not _until(session, before, has_answer, _ANSWERS_WITHIN_MS):
             err("no new daemon has begun; look at the log of the old one, and run: chronex status")
             return 1
         if found[0].id == before.id:
             err(f"not restarted, and the daemon goes on as it is: {terminal_safe(found[0].stop_refused)}")
             return 1
         took_ms = max(0, found[0].started_ms - asked_ms)
-        running = _running(session)
+        running = _running(session, before)
         print_result(form, lambda: _json(took_ms, running), lambda: [_back(took_ms, running)])
         return 0
 
@@ -118,7 +121,7 @@ def _ask(session: StoreSession, mode: str, within_ms: int | None) -> Node | None
     return node
 
 
-def _until(session: StoreSession, is_over: Callable[[], bool], limit_ms: int | None) -> bool:
+def _until(session: StoreSession, node: Node, is_over: Callable[[], bool], limit_ms: int | None) -> bool:
     """Wait, and say from time to time what for."""
     import time
 
@@ -129,17 +132,26 @@ def _until(session: StoreSession, is_over: Callable[[], bool], limit_ms: int | N
             return False
         if now - told >= _TOLD_EVERY_MS:
             told = now
-            err(f"waiting for {', '.join(_running(session)) or 'the daemon'}")
+            err(f"waiting for {', '.join(_running(session, node)) or 'the daemon'}")
         time.sleep(_POLL_S)
     return True
 
 
-def _follows(node: Node, before: Node) -> bool:
-    return node.id != before.id and node.started_ms >= before.started_ms and node.stopped_ms is None
+def follows(node: Node, before: Node, asked_ms: int) -> bool:
+    """Whether the node has taken the place of the one that was asked; on a shared store others may begin anywhere."""
+    if node.id == before.id or node.stopped_ms is not None or node.host_id != before.host_id:
+        return False
+    return node.started_ms >= (asked_ms if before.lease_ms else before.started_ms)
 
 
-def _running(session: StoreSession) -> list[str]:
-    return sorted({one.job for one in session.read(lambda reading: reading.active_attempts())})
+def _running(session: StoreSession, node: Node) -> list[str]:
+    """The jobs that run on the machine of this node."""
+    return session.read(lambda reading: running_with(reading, node))
+
+
+def running_with(reading: Reading, node: Node) -> list[str]:
+    here = {one.id for one in reading.nodes() if one.host_id == node.host_id} if node.lease_ms else None
+    return sorted({one.job for one in reading.active_attempts() if here is None or one.owner in here})
 
 
 def _told(running: list[str]) -> list[str]:

@@ -1,16 +1,21 @@
-"""`chronex store copy`: the whole store into another place."""
+"""`chronex store`: copy it into another place; and for a shared one its layout, its soundness and its roles."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chronex.cli.options import Form, check_format
+from chronex.cli.options import Form, StorePath, UsageError, check_format
 from chronex.cli.output import print_result
+from chronex.text.terminal import terminal_safe
+
+if TYPE_CHECKING:
+    from chronex_store.postgres.pg_address import PostgresAddress
 
 store = typer.Typer(
-    help="The store as a whole: copy it from a directory into a database, or back.",
+    help="The store as a whole: copy it, and look after one in a database: migrate, check, roles.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -28,9 +33,78 @@ def copy(source: Source, target: Target, form: Form = "text") -> int:
     return run_copy(source, target, form)
 
 
-@store.callback()
-def _only_groups() -> None:
-    """A group with one command stays a group."""
+@store.command("migrate")
+def migrate(store: StorePath = None, form: Form = "text") -> int:
+    """Bring the tables of a database to the newest layout. Exit 1: nodes of an older Chronex work on it still.
+
+    Example: chronex store migrate --store postgresql://chronex@db.example/jobs
+    """
+    check_format(form)
+    return run_migrate(_database(store), form)
+
+
+@store.command("check")
+def check(store: StorePath = None, form: Form = "text") -> int:
+    """Check the rows of a database, its server and the way to it. Exit 1: something is wrong.
+
+    Example: chronex store check --store postgresql://chronex@db.example/jobs
+    """
+    check_format(form)
+    return run_check(_database(store), form)
+
+
+@store.command("roles")
+def roles(store: StorePath = None) -> int:
+    """Print SQL for its owner: roles for nodes, for those who give commands, and for those who look.
+
+    Example: chronex store roles --store postgresql://chronex@db.example/jobs
+    """
+    return run_roles(_database(store))
+
+
+def _database(option: str | None) -> PostgresAddress:
+    from chronex.cli.options import store_place
+
+    place = store_place(option)
+    if isinstance(place, Path):
+        raise UsageError(f"{place} is a directory; this is for a store in a database: `chronex doctor` checks it")
+    return place
+
+
+def run_migrate(address: PostgresAddress, form: str) -> int:
+    """0 when the layout is the newest one, 1 when it waits for nodes."""
+    from chronex_store.postgres.pg_migration import migrate as migrate_tables
+
+    done = migrate_tables(address)
+    waits = list(done.waits_for)
+    told = f"layout {done.after}" if done.before == done.after else f"layout {done.before} is layout {done.after} now"
+    if waits:
+        told = f"prepared; restart these with this version, then run it again: {', '.join(waits)}"
+    print_result(
+        form, lambda: {"before": done.before, "after": done.after, "waits_for": waits}, lambda: [terminal_safe(told)]
+    )
+    return 1 if waits else 0
+
+
+def run_check(address: PostgresAddress, form: str) -> int:
+    from chronex_store.opening import open_postgres
+    from chronex_store.postgres.pg_checks import check as check_store
+
+    with open_postgres(address, create=False) as opened:
+        found = check_store(opened)
+    lines = [*(f"{name:22} {value}" for name, value in found.facts.items()), *(found.findings or ["it is sound"])]
+    print_result(
+        form, lambda: {**found.facts, "findings": found.findings}, lambda: [terminal_safe(line) for line in lines]
+    )
+    return 1 if found.findings else 0
+
+
+def run_roles(address: PostgresAddress) -> int:
+    from chronex.cli.output import print_lines
+    from chronex_store.postgres.pg_roles import statements
+
+    print_lines(list(statements(address.schema)))
+    return 0
 
 
 def run_copy(source: str, target: str, form: str) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from chronex.cli.options import (
+    STORE_VARIABLE,
     StorePath,
     UsageError,
     choose,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from chronex_tui.launch import Picture
     from chronex_tui.model.snapshot import RunKey
 
-SCREENS = ("jobs", "runs", "timeline", "clock", "density")
+SCREENS = ("jobs", "runs", "timeline", "clock", "density", "nodes", "graph")
 THEMES = ("dark", "light", "colorblind", "ansi", "mono")
 # The codes of a text that is no TOML: lint and apply report it; the dashboard only shows a store.
 _UNREADABLE = ("J001", "J002", "J003")
@@ -42,7 +43,7 @@ _MOST_SIZE = (400, 200)
 def tui(
     store: StorePath = None,
     screen: Annotated[
-        str, typer.Option(help="Open on jobs, runs, timeline, clock or density.", metavar="SCREEN")
+        str, typer.Option(help="Open on jobs, runs, timeline, clock, density, nodes or graph.", metavar="SCREEN")
     ] = "jobs",
     job: Annotated[str | None, typer.Option(help="Select this job.", metavar="JOB")] = None,
     run: Annotated[str | None, typer.Option(help="Select this run: its id, or JOB@TIME.", metavar="RUN")] = None,
@@ -68,6 +69,13 @@ def tui(
     ] = False,
     theme: Annotated[str | None, typer.Option(help="dark, light, colorblind, ansi or mono.", metavar="THEME")] = None,
     ascii_only: Annotated[bool, typer.Option("--ascii", help="Draw with ASCII characters only.")] = False,
+    serve: Annotated[
+        str | None,
+        typer.Option(help="Serve it to a browser, read-only, such as on 127.0.0.1:8787.", metavar="HOST:PORT"),
+    ] = None,
+    allow_actions: Annotated[
+        bool, typer.Option("--allow-actions", help="Let the browser trigger, pause, replay and cancel too.")
+    ] = False,
 ) -> int:
     """Look at a store live: what runs, what failed and why, what comes next. Looking never changes anything.
 
@@ -76,8 +84,12 @@ def tui(
     options = TuiOptions(
         store=store, screen=screen, job=job, run=run, log=log, tz=tz, date=date, filter=filter_text, size=size,
         print=print_, screenshot=screenshot, read_only=read_only, mouse=not no_mouse, theme=theme,
-        ascii=ascii_only,
+        ascii=ascii_only, allow_actions=allow_actions,
     )  # fmt: skip
+    if serve is not None:
+        return _serve(options, serve)
+    if allow_actions:
+        raise UsageError("--allow-actions is for the browser; use it with --serve HOST:PORT")
     return run_tui(options)
 
 
@@ -101,6 +113,7 @@ class TuiOptions:
     theme: str | None = None
     ascii: bool = False
     config: str | None = None  # the job file, whose [tui.keys] counts
+    allow_actions: bool = False  # of a page in a browser
 
 
 def run_tui(options: TuiOptions) -> int:
@@ -108,6 +121,28 @@ def run_tui(options: TuiOptions) -> int:
     from chronex_tui.data import StoreAt
 
     return show_dashboard(options, StoreAt(store_place(options.store)))
+
+
+def _serve(options: TuiOptions, address: str) -> int:
+    """Options that are wrong are told here, not in every page."""
+    from chronex.cli.browser_serving import serve_dashboard
+
+    if options.print or options.screenshot is not None:
+        raise UsageError("--serve shows pages, --print and --screenshot one picture; use one of them")
+    _check_choices(options)
+    place = store_place(options.store)
+    store = str(place.absolute()) if isinstance(place, Path) else options.store
+    return serve_dashboard(replace(options, store=store), address)
+
+
+def browser_session(options: Annotated[str, typer.Argument()]) -> int:
+    """What `chronex tui --serve` starts for each page: the dashboard, drawn into a pipe."""
+    import msgspec
+
+    from chronex_tui.data import StoreAt
+
+    given = msgspec.json.decode(options, type=TuiOptions)
+    return show_dashboard(given, StoreAt(store_place(given.store)), in_browser=True)
 
 
 def can_show_dashboard() -> bool:
@@ -122,7 +157,12 @@ def run_with_dashboard(config: str | None, store: str | None) -> int:
     from chronex.cli.commands.run import run_daemon
     from chronex.cli.dashboard_process import DashboardProcess
 
-    foreground = DashboardProcess(store_path(store), config)
+    place = store_place(store)
+    if isinstance(place, Path):
+        foreground = DashboardProcess(place, config)
+    else:
+        named = store or os.environ[STORE_VARIABLE]
+        foreground = DashboardProcess(None, config, {**os.environ, STORE_VARIABLE: named})
     return run_daemon(config, store, once=False, duration=None, log_format="text", foreground=foreground)
 
 
@@ -132,32 +172,47 @@ def dashboard(
     config: Annotated[str | None, typer.Argument()] = None,
 ) -> int:
     """What `chronex run` starts at a terminal: the dashboard of the daemon that has started this process."""
-    from chronex.cli.dashboard_process import DaemonBeside
+    from chronex.cli.dashboard_process import OF_ENVIRONMENT, DaemonBeside
     from chronex_tui.data import StoreAt
 
     daemon = DaemonBeside(pipe)
-    code = show_dashboard(TuiOptions(config=config), StoreAt(Path(store)), daemon)
+    place = store_place(None) if store == OF_ENVIRONMENT else Path(store)
+    code = show_dashboard(TuiOptions(config=config), StoreAt(place), daemon)
     if not daemon.is_alive:
         err("chronex: the daemon has ended; start it again with: chronex run")
         return 1
     return code
 
 
-def show_dashboard(options: TuiOptions, source: StoreSource, engine: RunningEngine | None = None) -> int:
-    """The dashboard on this store: as a session, or as one picture."""
-    from chronex.cli.explain_text import explain_lines
-    from chronex_tui.launch import NoTerminalError, choose_glyphs, choose_theme, run_dashboard, take_picture
-
+def _check_choices(options: TuiOptions) -> None:
     choose("--screen", options.screen, SCREENS)
     if options.theme is not None:
         choose("--theme", options.theme, THEMES)
+
+
+def show_dashboard(
+    options: TuiOptions, source: StoreSource, engine: RunningEngine | None = None, *, in_browser: bool = False
+) -> int:
+    """The dashboard on this store: as a session, or as one picture."""
+    from chronex.cli.explain_text import explain_lines
+    from chronex_tui.launch import NoTerminalError, choose_glyphs, choose_theme, run_dashboard, take_picture
+    from chronex_tui.model.display import UNICODE
+
+    _check_choices(options)
     picture = _picture(options)
+    if picture is not None and options.job is not None:
+        _check_job(options.job, source)
     zone = _zone(options)
     theme = choose_theme(options.theme, os.environ)
     if picture is not None and options.theme is None and picture.file is not None:
         theme = "dark"  # a picture is shown elsewhere, so the limits of this terminal do not matter
     requested = _dashboard_options(options, zone.zone, theme, source)
+    if in_browser:
+        may_write = options.allow_actions
+        requested = replace(requested, in_browser=True, is_read_only=not may_write, is_locked=not may_write)
     glyphs = choose_glyphs({} if picture is not None else os.environ, ascii_only=options.ascii)
+    if in_browser and not options.ascii:
+        glyphs = UNICODE  # whatever the locale of the server
     if picture is not None:
         _check_that_it_opens(source)
         text = take_picture(source, zone.zone, requested, glyphs, picture, explain=explain_lines)
@@ -244,6 +299,18 @@ def _since(text: str | None, zone: Zone) -> int | None:
     except ValueError:
         raise UsageError(f"--date: {text!r} is not a day; write 2027-03-28") from None
     return round(moment.replace(tzinfo=moment.tzinfo or zone.tzinfo).timestamp() * 1000)
+
+
+def _check_job(name: str, source: StoreSource) -> None:
+    """A picture of another job than the one that was named would be a lie; a session says it in a notice."""
+    from chronex.engine.commands.names import job_named
+    from chronex.storage.records import Reading
+
+    store = source.open()
+    try:
+        store.view(lambda tx: job_named(Reading(tx), name))
+    finally:
+        source.release(store)
 
 
 def _run_key(text: str, source: StoreSource) -> RunKey:

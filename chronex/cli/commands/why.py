@@ -77,6 +77,9 @@ def answers_to(reading: Reading, job: str, time: str | None, now_ms: int) -> lis
         raise UsageError(_unknown(reading, written))
     if time is None:
         found = latest_and_next(reading, job, now_ms)
+        if not found and history.last.follows:
+            parents = " and ".join(history.last.after)
+            raise UsageError(f"nothing has happened to {job!r} yet: it follows {parents}; chronex why tells of those")
         if not found:
             raise UsageError(f"nothing has happened to {job!r} yet and nothing will; chronex list shows its state")
         return found
@@ -142,7 +145,9 @@ def _print(answer: WhyAnswer, name: str) -> None:
     zone = answer.zone
     out(
         paint(
-            terminal_safe(f"{name} {stamp(answer.instant_ms, zone)} ({zone.name}): {answer.cause.value}"),
+            terminal_safe(
+                f"{name} {stamp(answer.instant_ms, zone)} ({zone.name}): {answer.cause.value.replace('_', ' ')}"
+            ),
             "bold",
         )
     )

@@ -46,6 +46,9 @@ class BackfillPlan(NamedTuple):
 def plan_backfill(reading: Reading, name: str, from_ms: int, to_ms: int, scope: BackfillScope) -> BackfillPlan:
     """What a backfill of [from, to) would run, also of a time before the job existed; not what runs or waits."""
     job = job_named(reading, name)
+    if job.follows:
+        parents = " and ".join(job.after)
+        raise NotPossibleError(f"{job.id} has no schedule: it follows {parents}, and a backfill of that runs it too")
     if targets := reading.targets(job.id):
         raise NotPossibleError(f"{job.id} runs on each node; name one of them, such as {targets[0].id}")
     try:
@@ -88,13 +91,17 @@ def _is_wanted(states: list[OccurrenceState] | tuple[OccurrenceState, ...], scop
 
 
 def fill(records: Records, job_id: str, scheduled_ms: int, actor: Actor, reason: str) -> Triggered:
-    """Ask for the run of one scheduled time, as a replay asks for it: it waits for its turn and is never dropped."""
+    """Ask for the run of one scheduled time, as a replay asks for it: it waits for its turn and is never dropped.
+
+    The jobs that follow it have their occurrence too, as they would have had at that time.
+    """
     job = job_named(records, job_id)
     wanted = replace(
         manual_occurrence(records, job, actor),
         replay_of=occurrence_id(job.id, scheduled_ms),
         stands_for_ms=scheduled_ms,
         asked_for=reason,
+        with_children=True,
     )
     data: dict[str, Any] = {"replay_of": wanted.replay_of, "version": wanted.version, "backfill": True}
     record_command(records, "OccurrenceReplayed", actor, job.id, wanted.nominal_ms, reason, data=data)

@@ -18,6 +18,8 @@ from chronex.storage.records import Reading, Records
 MOST_KEPT = 1_000
 OLDEST_KEPT_MS = 30 * 86_400_000
 _MOST_DROPPED = 25
+# What its failure kept from running, or stopped.
+_BEHIND = (RunState.CANCELED, RunState.SKIPPED)
 
 
 class DeadLetter(NamedTuple):
@@ -70,7 +72,7 @@ def replay_dead_letter(
     original = records.occurrence(run.job, run.nominal_ms)
     if original is None:
         raise NotPossibleError(f"the occurrence of {run.id} is gone; `chronex dlq drop` removes it")
-    behind = [one.task for one in records.runs(run.job, run.nominal_ms) if one.state is RunState.CANCELED]
+    behind = [one.task for one in records.runs(run.job, run.nominal_ms) if one.state in _BEHIND]
     replayed = repeat(records, original, actor, reason, as_of=as_of, only=(run.task, *behind))
     _take_off_list(records, run, Reason(ReasonCode.REPLAYED, replayed.occurrence.id))
     return replayed

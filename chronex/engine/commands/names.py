@@ -62,7 +62,7 @@ def _fits(job: Job, name: str, tag: str) -> bool:
 
 def open_occurrences(reading: Reading, job: Job) -> list[Occurrence]:
     """What of the job runs or waits for its turn."""
-    return [*reading.active(job.id, limit=MOST_SEARCHED), *reading.queued(job.id, limit=MOST_SEARCHED)]
+    return [*reading.active(job.id, limit=MOST_SEARCHED), *reading.waiting(job.id, limit=MOST_SEARCHED)]
 
 
 def is_job(reading: Reading, text: str) -> bool:
@@ -116,7 +116,7 @@ def find(reading: Reading, text: str) -> Named:
 def _hint(reading: Reading, text: str) -> str:
     """A person who writes the name of a job means one of its occurrences that run or wait."""
     if is_name(text) and reading.job(text) is not None:
-        found = [*reading.active(text, limit=3), *reading.queued(text, limit=3)]
+        found = [*reading.active(text, limit=3), *reading.waiting(text, limit=3)]
         shown = ", ".join(f"{occurrence.id} ({occurrence.state})" for occurrence in found[:3])
         return f"it is a job, of which these are open: {shown}" if shown else "it is a job, of which nothing is open"
     return f"write at least {_LEAST_TYPED} characters after occ_, run_ or attempt_, or JOB@TIME"
@@ -155,7 +155,7 @@ def _identities(reading: Reading, kind: str) -> Iterator[tuple[str, Named]]:
 
 
 def _firings(reading: Reading) -> Iterator[tuple[str, int]]:
-    for occurrence in (*reading.active(limit=MOST_SEARCHED), *reading.queued(limit=MOST_SEARCHED)):
+    for occurrence in (*reading.active(limit=MOST_SEARCHED), *reading.waiting(limit=MOST_SEARCHED)):
         yield occurrence.job, occurrence.nominal_ms
     for page in pages(reading.tx, keys.DUE):
         for key, _ in page:

@@ -11,12 +11,15 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from chronex.engine.admit import MOST_QUEUED, Verdict, admit
+from chronex.engine.chains import free_instant
 from chronex.engine.commands.actor import Actor, record_command
 from chronex.engine.commands.names import job_named, occurrence_named
-from chronex.engine.lifecycle import Lifecycle, waiting_first
-from chronex.errors import CustomScheduleError, NotPossibleError
+from chronex.engine.lifecycle import Lifecycle
+from chronex.engine.retries import waiting_first
+from chronex.errors import NotPossibleError
 from chronex.model.event import Event
 from chronex.model.job import Job
+from chronex.model.job_parameters import Parameter, ParameterType, normal_text, problem_with
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import Overrides
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
@@ -24,7 +27,7 @@ from chronex.model.records import Idempotency
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage.journal import append
 from chronex.storage.records import Records
-from chronex.timing.job_schedule import schedule_of
+from chronex.text.suggestions import nearest
 
 DEFAULT_TTL_MS = 86_400_000
 MOST_PARAMETERS = 100
@@ -108,7 +111,7 @@ def trigger_all(records: Records, job_id: str, actor: Actor, request: TriggerReq
 def _trigger(records: Records, job: Job, actor: Actor, request: TriggerRequest) -> Triggered:
     wanted = replace(
         manual_occurrence(records, job, actor),
-        parameters=_checked(request.parameters or {}),
+        parameters=_checked(job, request.parameters or {}),
         only=_known_tasks(job, request.only),
         overrides=request.overrides,
     )
@@ -149,10 +152,11 @@ def replay(
     *,
     as_of: str = AsOf.THEN,
     only: tuple[str, ...] = (),
+    with_children: bool = False,
 ) -> Replayed:
     """Run an occurrence again: a new one, at the scheduled time of the old, linked to it, with a key of its own.
 
-    With `only`, these tasks of it.
+    With `only`, these tasks of it; `with_children`, the jobs that follow it run again too, once it has completed.
     """
     original = occurrence_id if isinstance(occurrence_id, Occurrence) else occurrence_named(records, occurrence_id)
     original = records.occurrence(original.job, original.nominal_ms) or original
@@ -160,7 +164,7 @@ def replay(
         job = job_named(records, original.job)
         version = _version(records, job, original, AsOf(as_of))
         only = _known_tasks(records.job_version(job.id, version) or job, only)
-    return repeat(records, original, actor, reason, as_of=as_of, only=only)
+    return repeat(records, original, actor, reason, as_of=as_of, only=only, with_children=with_children)
 
 
 def repeat(
@@ -171,19 +175,27 @@ def repeat(
     *,
     as_of: str = AsOf.THEN,
     only: tuple[str, ...] = (),
+    with_children: bool = False,
 ) -> Replayed:
     """`replay` of the tasks named in `only`, or of all."""
     if not is_final(original.state):
         raise NotPossibleError(f"{original.id} is still {original.state}; cancel it, or wait for its end")
     job = job_named(records, original.job)
+    if with_children and only:
+        raise NotPossibleError("the jobs that follow start when all of it has completed; replay the whole of it")
+    number = _version(records, job, original, AsOf(as_of))
+    version = job if number == job.version else records.job_version(job.id, number) or job
     wanted = replace(
         manual_occurrence(records, job, actor),
-        version=_version(records, job, original, AsOf(as_of)),
-        parameters=original.parameters,
+        version=number,
+        parameters=_checked(version, _known_only(version, original.parameters)),
+        parents=original.parents,
+        with_children=with_children,
         span_start_ms=original.span_start_ms,
         span_end_ms=original.span_end_ms,
         replay_of=original.id,
         stands_for_ms=original.scheduled_ms,
+        repeats_ms=original.nominal_ms,
         only=only or original.only,
         overrides=original.overrides,
         asked_for=reason,
@@ -191,9 +203,17 @@ def repeat(
     data: dict[str, Any] = {"replay_of": original.id, "version": wanted.version}
     if only:
         data["only"] = list(only)
+    if with_children:
+        data["with_children"] = True
     record_command(records, "OccurrenceReplayed", actor, job.id, wanted.nominal_ms, reason, data=data)
     entered = enter(records, job, wanted)
     return Replayed(entered.occurrence, entered.answer, original, entered.reason)
+
+
+def _known_only(job: Job, parameters: Mapping[str, str]) -> Mapping[str, str]:
+    """The defaults of then are a part of what was given; a required one that is new has its default too."""
+    required = {name: one.default for name, one in job.parameters.items() if one.required and one.default is not None}
+    return {**required, **parameters}
 
 
 def _version(records: Records, job: Job, original: Occurrence, as_of: AsOf) -> int:
@@ -209,7 +229,7 @@ def _version(records: Records, job: Job, original: Occurrence, as_of: AsOf) -> i
 def manual_occurrence(records: Records, job: Job, actor: Actor) -> Occurrence:
     return Occurrence(
         job=job.id,
-        nominal_ms=_free_instant(records, job),
+        nominal_ms=free_instant(records, job, records.now_ms),
         due_ms=records.now_ms,
         version=job.version,
         manual=True,
@@ -218,29 +238,42 @@ def manual_occurrence(records: Records, job: Job, actor: Actor) -> Occurrence:
     )
 
 
-def _free_instant(records: Records, job: Job) -> int:
-    """The first millisecond from now on that is no occurrence's and not the schedule's, nor a whole second's:
-    a schedule that is applied later may fire on any of those."""
-    candidate = records.now_ms
-    while candidate % 1000 == 0 or records.occurrence(job.id, candidate) is not None or _is_scheduled(job, candidate):
-        candidate += 1
-    return candidate
-
-
-def _is_scheduled(job: Job, ms: int) -> bool:
-    try:
-        return schedule_of(job).next(ms - 1) == ms
-    except CustomScheduleError:
-        return False  # a schedule of another program: only that program can answer
-
-
-def _checked(parameters: Mapping[str, str]) -> dict[str, str]:
+def _checked(job: Job, parameters: Mapping[str, str]) -> dict[str, str]:
+    """What is given, as the job's parameters have it. A job that names none takes any."""
     if len(parameters) > MOST_PARAMETERS:
         raise NotPossibleError(f"{len(parameters)} parameters are too many; at most {MOST_PARAMETERS}")
     for name, value in parameters.items():
         if not name or "\0" in name + value:
             raise NotPossibleError(f"the parameter {name[:40]!r} needs a name, and no NUL in it or its value")
-    return dict(parameters)
+    if not job.parameters:
+        return dict(parameters)
+    for name, one in job.parameters.items():
+        if one.required and name not in parameters:
+            raise NotPossibleError(f"{job.id} needs the parameter {name} ({_takes(one)}); give it: {name}=…")
+    return {name: _checked_value(job, name, value) for name, value in parameters.items()}
+
+
+def _checked_value(job: Job, name: str, value: str) -> str:
+    known = job.parameters.get(name)
+    if known is None:
+        meant = nearest(name, job.parameters)
+        hint = f"did you mean {meant}?" if meant else f"it has {', '.join(job.parameters)}"
+        raise NotPossibleError(f"{job.id} has no parameter {name[:40]!r}; {hint}")
+    if problem := problem_with(known, value):
+        raise NotPossibleError(f"the parameter {name} of {job.id} takes {_takes(known)}: {value[:40]!r} {problem}")
+    return normal_text(known, value)
+
+
+_KINDS = {
+    ParameterType.STRING: "a text",
+    ParameterType.INTEGER: "a whole number",
+    ParameterType.NUMBER: "a number",
+    ParameterType.BOOLEAN: "true or false",
+}
+
+
+def _takes(parameter: Parameter) -> str:
+    return _KINDS.get(parameter.type) or f"one of {', '.join(parameter.choices)}"
 
 
 def _claim_key(records: Records, wanted: Occurrence, key: str, ttl_ms: int | None) -> str:

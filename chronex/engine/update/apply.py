@@ -19,12 +19,13 @@ from chronex.engine.update.diff import (
     UpdateOptions,
     definition_data,
     kept_versions,
+    losses_of,
     of_no_trigger_file,
     plan_changes,
     prune_versions,
 )
 from chronex.engine.update.sources import JobSource
-from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
+from chronex.errors import NotPossibleError, PruneError, StaleUpdateError, UnknownJobError
 from chronex.model.event import Event
 from chronex.model.job import Job, JobVersion
 from chronex.model.reasons import Reason, ReasonCode
@@ -52,6 +53,8 @@ def apply_jobs(
 ) -> list[Changed]:
     """Make the store hold exactly these jobs, of all those that the writer `owns`, or that its source applied.
 
+    PruneError where it would remove most jobs of a source that may not do so.
+
     A job that did not change keeps its position in its schedule, so that applying twice is applying once. `basis` is
     the number of the journal's last event when the writer read the jobs; StaleUpdateError when jobs changed since.
     """
@@ -61,6 +64,9 @@ def apply_jobs(
         tx.expect({job.id for job in jobs})
         records = Records(tx, now_ms)
         changes = plan_changes(records, jobs, now_ms, options)
+        losses = losses_of(changes)
+        if isinstance(owns, JobSource) and losses.are_most and not owns.may_prune:
+            raise PruneError(owns.name, losses.removed, losses.had)
         if basis is not None and any(change.kind is not Change.UNCHANGED for change in changes):
             refuse_if_stale(tx, basis)
         return write_changes(records, changes, actor)
@@ -126,6 +132,7 @@ def _write_occurrences(records: Records, change: JobChange, events: list[Event])
         records.put(one)
     for one in change.added:
         records.create(one)
+    lifecycle.decide_waiting_for(change.job_id)
     if change.skipped_span is not None:
         span = {"from_ms": change.skipped_span[0], "to_ms": change.skipped_span[1]}
         events.append(

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from chronex.engine.clock_steps import begun_at
 from chronex.engine.plan import NO_CHANCE, due_time, next_plan_ms
 from chronex.engine.update.calendar_changes import exclude_the_same, with_kept_calendars
+from chronex.engine.update.job_chains import refuse_broken_chains
 from chronex.engine.update.sources import JobSource, check_source, is_owned
 from chronex.errors import CustomScheduleError, DamagedRecordError
 from chronex.model.job import Counters, Job, JobProgress, JobVersion, check_new_name
@@ -74,6 +75,8 @@ def definition_data(job: Job) -> dict[str, Any]:
         "recovery": job.recovery.strategy.value,
         "cadence": job.cadence.value,
     }
+    if job.after:
+        data["after"] = list(job.after)
     if job.dialect != "chronex":
         data["dialect"] = job.dialect
     if job.dst is not None:
@@ -126,6 +129,23 @@ class JobChange(NamedTuple):
         return found.id
 
 
+class Losses(NamedTuple):
+    """How many of the jobs that a source had an update removes."""
+
+    removed: int
+    had: int
+
+    @property
+    def are_most(self) -> bool:
+        """More than half, and so also all: a file that was cut short looks just like that."""
+        return self.removed * 2 > self.had
+
+
+def losses_of(changes: Iterable[JobChange]) -> Losses:
+    kinds = [change.kind for change in changes if change.old is not None]
+    return Losses(kinds.count(Change.REMOVED), len(kinds))
+
+
 Owns = Callable[[Job], bool]
 
 
@@ -155,12 +175,17 @@ def plan_changes(reading: Reading, wanted: Iterable[Job], now_ms: int, options: 
         for job in wanted:
             check_source(present.get(job.id), source)
     known = {job.id for job in wanted}
+    before = dict(present)
     changes = [_change(reading, present.pop(job.id, None), job, now_ms, options) for job in wanted]
-    return changes + [
-        removal(reading, job)
+    removed = [
+        job
         for job in present.values()
         if (job.made_from in known if job.target else False) or _owns(options.owns, job)
     ]
+    gone = {job.id for job in removed}
+    kept = {name: job for name, job in present.items() if name not in gone}
+    refuse_broken_chains(before, {**kept, **{job.id: job for job in wanted}})
+    return changes + [removal(reading, job) for job in removed]
 
 
 def _with_targets(wanted: Iterable[Job], present: Mapping[str, Job]) -> list[Job]:
@@ -218,7 +243,7 @@ def _new(reading: Reading, new: Job, now_ms: int) -> Job:
 # What a job that goes missing from its file and comes back finds as it was.
 _KEPT_PROGRESS = (
     "paused", "paused_until_ms", "paused_by", "paused_from_ms", "pauses", "counters", "fence", "last_run_ms",
-    "last_success_ms",
+    "last_success_ms", "boots",
 )  # fmt: skip
 
 
@@ -248,7 +273,7 @@ def _immediate(
     last_ms = now_ms + options.window_ms if options.policy is Policy.WINDOWED else None
     rewritten: list[Occurrence] = []
     withdrawn: list[Occurrence] = []
-    for one in (*(o for o in newest if o.state is OccurrenceState.PENDING), *reading.queued(job.id)):
+    for one in (*(o for o in newest if o.state is OccurrenceState.PENDING), *reading.waiting(job.id)):
         if one.replay_of or (last_ms is not None and one.nominal_ms > last_ms):
             continue
         waits = _under(job, one, is_moved=is_moved)
@@ -261,6 +286,8 @@ def _immediate(
 def _under(job: Job, waiting: Occurrence, *, is_moved: bool) -> Occurrence | None:
     """The occurrence under the new version, where that wants it; queued ones are due already and stay."""
     ours = replace(waiting, version=job.version)
+    if waiting.waits_for and not set(waiting.waits_for) <= {*(job.after if job.schedule else ())}:
+        return replace(ours, waits_for=(), wait_until_ms=None, released_ms=job.updated_ms)  # it is decided anew
     if waiting.manual or waiting.state is OccurrenceState.QUEUED:
         return ours
     if is_moved and not _is_instant(job, waiting.nominal_ms):
@@ -332,7 +359,7 @@ def _last_of(old: Job, nominal_ms: int, now_ms: int) -> Occurrence:
 def removal(reading: Reading, job: Job) -> JobChange:
     """The job is removed and its history stays; occurrences that have not started are withdrawn."""
     newest = reading.occurrences(job.id, limit=_MOST_WAITING)
-    waiting = (*(o for o in newest if o.state is OccurrenceState.PENDING), *reading.queued(job.id))
+    waiting = (*(o for o in newest if o.state is OccurrenceState.PENDING), *reading.waiting(job.id))
     return JobChange(Change.REMOVED, job, None, withdrawn=waiting)
 
 
@@ -396,7 +423,7 @@ def prune_versions(records: Records, job: str) -> None:
     rows = records.tx.scan(keys.within_job(keys.JOB_VERSION, job))
     if len(rows) <= MOST_VERSIONS:
         return
-    open_ones = [*records.active(job), *records.queued(job)]
+    open_ones = [*records.active(job), *records.waiting(job)]
     recent = records.occurrences(job, limit=MOST_VERSIONS)
     used = {one.version for one in (*open_ones, *recent)}
     for run in records.dead_letters():

@@ -1,7 +1,8 @@
 """Whose job it is: every job belongs to the source that applied it, and an update of one source leaves others alone.
 
-A source is the absolute path of a file, `program NAME`, or `declarative NAME`. Jobs from before sources were kept
-have none, or the path of their file as it was written: the first update that names such a job takes it over.
+A source is the absolute path of a file or directory, `program NAME`, `declarative NAME`, or `chronex at`. Jobs from
+before sources were kept have none, or the path of their file as it was written: the first update that names such a
+job takes it over.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from chronex.errors import JobSourceError
 from chronex.model.job import Job
 
 PROGRAM, DECLARATIVE = "program ", "declarative "
+# Jobs that `chronex at` has put into the store: each runs once, and no file has them.
+AT = "chronex at"
 # Whether a source exists no longer; a file that was renamed must not keep its jobs from the new name.
 IsGone = Callable[[str], bool]
 
@@ -23,15 +26,17 @@ def none_is_gone(source: str) -> bool:
 
 
 class JobSource(NamedTuple):
-    """Who applies jobs: it owns what it applied before, and no job of another source."""
+    """Who applies jobs: it owns what it applied before, and no job of another source. One that may not prune does
+    not lose most of its jobs: a file that was cut short looks just like that."""
 
     name: str
     is_gone: IsGone = none_is_gone
+    may_prune: bool = True
 
 
 def is_unknown(source: str) -> bool:
     """From before sources were kept."""
-    return not source.startswith(("/", PROGRAM, DECLARATIVE, DECLARATIVE.strip()))
+    return not source.startswith(("/", PROGRAM, DECLARATIVE, DECLARATIVE.strip(), AT))
 
 
 def is_owned(job: Job, source: str) -> bool:

@@ -50,7 +50,7 @@ J102 = Rule("J102", "a key that Chronex does not read", INFO,
             trigger('{ "id": "poll", "expression": "@every 15m", "owner": "ops" }\n'),
             trigger('{ "id": "poll", "expression": "@every 15m", "metadata": { "owner": "ops" } }\n'))  # fmt: skip
 READER_RULES = (
-    _without_example("J001", "the file cannot be read as text", "A job file is UTF-8 of at most 1 MiB."),
+    _without_example("J001", "the file cannot be read as text", "A job file is UTF-8 of at most 16 MiB."),
     _rule("J002", "not valid TOML or JSON", "The text breaks the rules of its format, so that nothing in it counts.",
           "[jobs.backup]\nschedule = 17 3 * * *\n", _JOB),
     _rule("J003", "nested too deeply", "No setting lies deeper than a few levels.",
@@ -87,6 +87,12 @@ READER_RULES = (
     _rule("J025", "not a rule", "A property of [[verify.property]] says what must never happen, or what must follow.",
           '[[verify.property]]\nname = "calm"\nrule = "never ever"\n',
           '[[verify.property]]\nname = "calm"\nrule = "expect OccurrenceCompleted(backup) after OccurrenceStarted(backup) within 2h"\n'),
+    _rule("J026", "an order that cannot be kept", "needs names tasks of the same job, after names jobs, and nobody waits for "
+          "himself, directly or by way of others.",
+          '[[jobs.etl.tasks]]\nname = "load"\nrun = "load"\nneeds = ["extrat"]\n\n[[jobs.etl.tasks]]\nname = "extract"\nrun = "extract"\n\n'
+          '[jobs.etl]\nschedule = "17 3 * * *"\n',
+          '[[jobs.etl.tasks]]\nname = "load"\nrun = "load"\nneeds = ["extract"]\n\n[[jobs.etl.tasks]]\nname = "extract"\nrun = "extract"\n\n'
+          '[jobs.etl]\nschedule = "17 3 * * *"\n'),
     _rule("J030", "unknown calendar", "A job and [scheduler] name calendars of the same file, which stand under [calendars].",
           f'[calendars.freeze]\ndates = ["2026-12-24..2027-01-02"]\n\n{_JOB}except = ["frieze"]\n',
           f'[calendars.freeze]\ndates = ["2026-12-24..2027-01-02"]\n\n{_JOB}except = ["freeze"]\n'),
@@ -104,6 +110,10 @@ READER_RULES = (
           '[jobs.backup]\nschedule = "TZ=UTC 17 3 * * *"\ntimezone = "Europe/Berlin"\nrun = "backup"\n',
           '[jobs.backup]\nschedule = "17 3 * * *"\ntimezone = "Europe/Berlin"\nrun = "backup"\n', WARNING),
     J102,
+    _rule("J104", "a job to follow that is not in this file", "A job may follow one of another file, which must then be applied "
+          "before it. This name is nearly that of a job in this file.",
+          f'{_JOB}\n[jobs.report]\nafter = "backups"\nrun = "report"\n',
+          f'{_JOB}\n[jobs.report]\nafter = "backup"\nrun = "report"\n', WARNING),
     _rule("J103", "a pause shorter than a second", "The next attempt comes a second after a failed one at the earliest: "
           "shorter pauses would be hundreds of attempts before anything can have changed.",
           f'{_JOB}retry = {{ max = 5, interval = "50ms" }}\n', f'{_JOB}retry = {{ max = 5, interval = "1s" }}\n', WARNING),

@@ -5,11 +5,14 @@ from __future__ import annotations
 from itertools import groupby, pairwise
 from typing import Any
 
+from chronex.engine.update.targets import living
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence
+from chronex.model.placement import lacking_everywhere
 from chronex.model.records import Node
 from chronex.model.states import AttemptState
 from chronex.storage.records import Reading
+from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
 from chronex.views.nodes import shown_name
 from chronex.views.why.answer import Cause, Link, Source, WhyAnswer, stamp
@@ -20,6 +23,17 @@ def where(reading: Reading, attempt: Attempt) -> str:
     """` on db-1` for an attempt on a store that machines share; empty elsewhere."""
     node = reading.node(attempt.owner) if attempt.owner else None
     return f" on {shown_name(node)}" if node is not None and node.lease_ms else ""
+
+
+def lacking_node(reading: Reading, job: Job, now_ms: int) -> str:
+    """What no node that lives has, where some live that share the store; empty where one of them can run the job."""
+    found = living([node for node in reading.nodes() if node.lease_ms], now_ms)
+    return lacking_everywhere(job, found) if found else ""
+
+
+def waits_words(job: Job) -> str:
+    wait_ms = job.wait_for_node_ms
+    return "the next instant" if wait_ms is None else f"{format_duration(wait_ms)} have passed"
 
 
 def on_each(reading: Reading, history: VersionHistory, instant_ms: int) -> WhyAnswer | None:

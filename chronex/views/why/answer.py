@@ -45,6 +45,8 @@ class Cause(StrEnum):
     TIMEOUT = "timeout"
     MADE_ROOM = "made_room"
     STOPPED = "stopped"
+    WAITS_FOR = "waits_for"
+    PARENT = "parent"
     IDEMPOTENT = "idempotent"
     MAX_REACHED = "max_reached"
     JOB_REMOVED = "job_removed"
@@ -75,6 +77,13 @@ _CAUSES = {
     ReasonCode.GAVE_WAY: Cause.GAVE_WAY,
     ReasonCode.POOL_FULL: Cause.POOL_FULL,
     ReasonCode.NO_NODE: Cause.NO_NODE,
+    ReasonCode.WAITS_FOR: Cause.WAITS_FOR,
+    ReasonCode.PARENT_FAILED: Cause.PARENT,
+    ReasonCode.PARENT_CANCELED: Cause.PARENT,
+    ReasonCode.PARENT_SKIPPED: Cause.PARENT,
+    ReasonCode.PARENT_MISSED: Cause.PARENT,
+    ReasonCode.PARENT_NEVER_RAN: Cause.PARENT,
+    ReasonCode.PARENT_TOO_LATE: Cause.PARENT,
     ReasonCode.DOWN: Cause.DOWN,
     ReasonCode.FOLDED: Cause.FOLDED,
     ReasonCode.TOO_OLD: Cause.TOO_OLD,

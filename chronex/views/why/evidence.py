@@ -83,9 +83,13 @@ def run_links(reading: Reading, occurrence: Occurrence, zone: Zone, names: dict[
     runs = reading.runs(occurrence.job, occurrence.nominal_ms)
     if runs:
         names["attempts"] = [_attempt_names(attempt) for attempt in attempts]
-    return [_attempt_link(attempt, where(reading, attempt)) for attempt in attempts] + [
-        link for run in runs for link in _run_links(run, zone)
+    tried = [_attempt_link(attempt, where(reading, attempt)) for attempt in attempts]
+    told = [
+        Link(f"{one.task}: {one.values_problem}", one.finished_ms, Source.RECORD)
+        for one in attempts
+        if one.values_problem
     ]
+    return [*tried, *told, *(link for run in runs for link in _run_links(run, zone))]
 
 
 def _attempt_names(attempt: Attempt) -> dict[str, Any]:
@@ -130,7 +134,7 @@ def _how(attempt: Attempt) -> str:
 def _run_links(run: Run, zone: Zone) -> list[Link]:
     if run.state is RunState.RETRY and run.next_attempt_ms is not None:
         return [Link(f"{run.task}: waits for its next attempt", run.next_attempt_ms, Source.RECORD)]
-    if run.state is RunState.CANCELED and run.reason and run.attempts == 0:
+    if run.state in (RunState.CANCELED, RunState.SKIPPED) and run.reason and run.attempts == 0:
         return [Link(f"{run.task}: never started: {text_of(run.reason)}", run.finished_ms, Source.RECORD)]
     if run.reason.code is ReasonCode.IDEMPOTENT:
         key = f" ({run.idempotency_key})" if run.idempotency_key else ""

@@ -15,6 +15,7 @@ from chronex.views.job_functions import lacking_functions, named, unstopped
 from chronex.views.nodes import owner_facts
 from chronex.views.why.across_nodes import handover_links
 from chronex.views.why.answer import Cause, Link, Source, WhyAnswer, cause_of, stamp
+from chronex.views.why.chain_links import child_links, origin_link, parent_links
 from chronex.views.why.evidence import (
     Outage,
     blocker_link,
@@ -82,6 +83,8 @@ def recorded(reading: Reading, history: VersionHistory, occurrence: Occurrence, 
         *run_links(reading, occurrence, zone, names),
         *handover_links(reading, occurrence, zone, names),
         *_others(reading, occurrence, cause, zone, names),
+        *parent_links(reading, occurrence, zone, names),
+        *child_links(reading, occurrence, zone, names),
         *_functions(reading, version, occurrence),
         _outcome_link(occurrence, zone, now_ms),
     ]
@@ -110,7 +113,9 @@ def _origin(history: VersionHistory, version: Job, occurrence: Occurrence, zone:
         return [Link(f"replayed{who}: a repetition of {occurrence.replay_of}", occurrence.created_ms, Source.RECORD)]
     if occurrence.manual:
         return [Link(f"triggered by {occurrence.triggered_by or 'hand'}", occurrence.created_ms, Source.RECORD)]
-    links = [Link(f"'{version.schedule}' names this instant (version {version.version})", None, Source.SCHEDULE)]
+    if version.follows:
+        return [origin_link(version)]
+    links = [Link(f"'{version.schedule}' matches this time (version {version.version})", None, Source.SCHEDULE)]
     if occurrence.moved_by:
         links = [moved_link(occurrence.scheduled_ms, occurrence.moved_by, zone)]
     if note := clock_note(version, occurrence.nominal_ms):
@@ -203,6 +208,8 @@ def _summary(occurrence: Occurrence, cause: Cause, zone: Zone, now_ms: int) -> s
             return f"it ran and failed: {reason}; {_times(occurrence, zone)}"
         case _S.RUNNING:
             return f"it is running since {stamp(occurrence.started_ms or now_ms, zone)}"
+        case _S.QUEUED if occurrence.waits_for:
+            return f"it {reason}"
         case _S.QUEUED:
             return f"it waits in its job's queue: {reason}"
         case _S.PENDING if occurrence.due_ms > now_ms:

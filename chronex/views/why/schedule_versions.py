@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from chronex.errors import CustomScheduleError
 from chronex.expr.fields import MONTHS, WEEKDAYS, FieldSet
-from chronex.expr.meaning import Cron, Every, Once, Repeating
+from chronex.expr.meaning import AtStart, Cron, Every, Once, Repeating
 from chronex.model.job import Job, JobVersion
 from chronex.model.policies import Cadence
 from chronex.storage import journal, keys
@@ -157,6 +157,8 @@ def _facts(job: Job, timing: Occurrences, instant_ms: int) -> list[str]:
             ]
         case Repeating() as body:
             return [_repeating_fact(job, body, timing)]
+        case AtStart():
+            return ["it runs once each time the machine has started, when the first daemon begins, and else never"]
 
 
 def _repeating_fact(job: Job, body: Repeating, timing: Occurrences) -> str:

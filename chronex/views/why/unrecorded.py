@@ -22,6 +22,7 @@ from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import Zone
 from chronex.views.coming_runs import forecast_run
 from chronex.views.job_functions import lacking_functions, named, unstopped
+from chronex.views.why.across_nodes import lacking_node, waits_words
 from chronex.views.why.answer import NO_NAMES, Cause, Link, Source, WhyAnswer, cause_of, stamp
 from chronex.views.why.evidence import Outage, after, down_since, outage_at
 from chronex.views.why.recorded import moved_link, ordered, outage_link
@@ -78,12 +79,15 @@ def _gone_or_new(history: VersionHistory, instant_ms: int) -> Finding:
 
 def _past(reading: Reading, history: VersionHistory, job: Job, instant_ms: int, now_ms: int) -> Finding:
     zone = zone_of(job)
+    if job.follows:
+        fact = f"it follows {' and '.join(job.after)}, and has no schedule of its own"
+        return Finding(Cause.NOT_MATCHED, "no occurrence is on record here", [Link(fact, None, Source.SCHEDULE)])
     if is_untraceable(job):
         fact = f"'{job.schedule}' counts from what happened before, so only its records tell when it fired"
         return Finding(Cause.NOT_MATCHED, "no occurrence is on record here", [Link(fact, None, Source.SCHEDULE)])
     if not names_instant(job, instant_ms):
         return not_named(history, job, instant_ms)
-    named = Link(f"'{job.schedule}' names this instant (version {job.version})", None, Source.SCHEDULE)
+    named = Link(f"'{job.schedule}' matches this time (version {job.version})", None, Source.SCHEDULE)
     if not job.enabled:
         link = Link(f"version {job.version} disabled the job", job.updated_ms, Source.RECORD)
         return Finding(Cause.DISABLED, f"the job was disabled since {stamp(job.updated_ms, zone)}", [named, link])
@@ -100,7 +104,7 @@ def not_named(history: VersionHistory, job: Job, instant_ms: int) -> Finding:
     cause, links = unmatched(job, instant_ms)
     summary = f"'{job.schedule}' does not name this instant"
     if cause in (Cause.EXCLUDED, Cause.MOVED):
-        summary = f"'{job.schedule}' names this instant, and {links[0].fact}"
+        summary = f"'{job.schedule}' matches this time, and {links[0].fact}"
     elif links:
         summary += f": {links[0].fact}"
     newer = history.last
@@ -218,12 +222,17 @@ def _coming(reading: Reading, history: VersionHistory, job: Job, instant_ms: int
     if unnamed is not None:
         return unnamed
     zone = zone_of(job)
-    links = [Link(f"'{job.schedule}' names this instant (version {job.version})", None, Source.SCHEDULE)]
+    links = [Link(f"'{job.schedule}' matches this time (version {job.version})", None, Source.SCHEDULE)]
     if note := clock_note(job, instant_ms):
         links.append(Link(note, None, Source.SCHEDULE))
     barred = _barred(job, instant_ms, now_ms, zone)
     if barred is not None:
         return barred._replace(links=[*links, *barred.links])
+    if lacking := lacking_node(reading, job, now_ms):
+        rule = f"it waits until {waits_words(job)}, and is missed then"
+        return Finding(
+            Cause.NO_NODE, f"it will wait for a node: {lacking}", [*links, Link(rule, None, Source.POLICY)]
+        )
     if (moved := moved_from(job, instant_ms)) is not None:
         links = [moved_link(moved.nominal_ms, moved.calendar, zone)]
     placed, due = _placement(job, instant_ms, zone)
@@ -301,6 +310,9 @@ def _risks(reading: Reading, job: Job) -> list[str]:
     risks = [f"no scheduler runs then ({job.recovery.strategy.value} decides when one is back)"]
     if lacking := lacking_functions(job, unstopped(reading)):
         risks.append(f"no scheduler has {named(lacking)} then (none has it now): it waits for the program that does")
+    if job.after:
+        which = " or ".join(job.after)
+        risks.append(f"the newest run of {which} has not completed: then it waits, or is skipped where that failed")
     running = reading.active(job.id, 1)
     now = f" ({running[0].id} runs now)" if running else ""
     overlap = {
@@ -311,7 +323,7 @@ def _risks(reading: Reading, job: Job) -> list[str]:
     }.get(job.overlap)
     if overlap:
         risks.append(overlap)
-    risks.append("all slots of the pool are taken: then it waits for one")
+    risks.append("all slots are busy: it then waits for one")
     if (window := options_of(job).window) is not None:
         risks.append(f"it cannot start within {format_duration(window)} (window): then it is skipped")
     if job.spread is not None or options_of(job).jitter:

@@ -16,6 +16,7 @@ _BAD_ESCAPE = re.compile(r"%(?![0-9a-fA-F]{2})")
 _HOST = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^:\[\]]*)(?::(?P<port>[0-9]{1,5}))?")
 # What these hold is never shown.
 _SECRETS = ("password", "sslpassword", "passfile")
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _HINT = (
     "write it as postgresql://user@host:5432/database, "
     "and an @, :, / or % inside a name or password as %40, %3A, %2F or %25"
@@ -33,6 +34,13 @@ class PostgresAddress:
 
     def __hash__(self) -> int:
         return hash((self.schema, self.shown))
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether nobody between here and the server can read along, or stand in for it."""
+        hosts = [one for one in self.parameters.get("host", "").split(",") if one]
+        is_here = all(one.startswith("/") or one in _THIS_MACHINE for one in hosts)
+        return is_here or self.parameters.get("sslmode") == "verify-full"
 
     def without_secrets(self, said: str) -> str:
         """What a library said, in case it repeats what it was given."""

@@ -21,7 +21,7 @@ from chronex_store.postgres.pg_connections import Connection, Connections
 POLL_S = 1.1
 CHANNEL = "chronex_changed"
 _SPREAD = 0.2
-_OF_OTHERS = "SELECT coalesce(sum(n), 0)::bigint FROM commit_mark WHERE writer <> %s"
+_OF_OTHERS = "SELECT coalesce(sum(n), 0)::bigint FROM {schema}.commit_mark WHERE writer <> %s"
 
 
 class ChangeWatch:
@@ -108,7 +108,8 @@ class ChangeWatch:
             try:
                 if listener is None:
                     listener = self._connections.connect()
-                    listener.execute(f"LISTEN {CHANNEL}")
+                    if not self._connections.is_pooled:  # else somebody else would hear it
+                        listener.execute(f"LISTEN {CHANNEL}")
                 self._look(listener)
                 self._sleep(listener, seconds)
             except (StoreError, psycopg.Error):  # it is away: who reads or writes is told so, a sleeper sleeps on
@@ -126,7 +127,8 @@ class ChangeWatch:
             self.moved()
 
     def _ask(self, connection: Connection) -> int:
-        row = connection.execute(_OF_OTHERS, (self._writer,)).fetchone()
+        query = _OF_OTHERS.format(schema=self._connections.address.schema)
+        row = connection.execute(query, (self._writer,)).fetchone()
         assert row is not None
         return int(row[0])
 
@@ -135,7 +137,9 @@ class ChangeWatch:
         left = seconds
         while left > 0 and not self._closing.is_set():
             turn = min(left, _TURN_S)
-            if any(True for _ in listener.notifies(timeout=turn, stop_after=1)):
+            if self._connections.is_pooled:
+                self._closing.wait(turn)
+            elif any(True for _ in listener.notifies(timeout=turn, stop_after=1)):
                 return
             left -= turn
 

@@ -59,6 +59,8 @@ _REFUSALS = (
     (re.compile(r'database "[^"]*" does not exist'),
      "there is no such database on the server; make it with: createdb NAME"),
     (re.compile(r'role "[^"]*" does not exist'), "the server does not know this user; make it with: createuser NAME"),
+    (re.compile(r"unsupported startup parameter"),
+     "the connection pooler refuses our settings; add `ignore_startup_parameters = options` to its configuration"),
     (re.compile(r"no pg_hba\.conf entry|not permitted to log in|permission denied for database"),
      "the server does not let this user in from here; its pg_hba.conf and GRANT CONNECT decide that"),
     (re.compile(r"invalid (connection option|sslmode|port|integer|channel_binding)|certificate|SSL"),
@@ -66,9 +68,23 @@ _REFUSALS = (
 )  # fmt: skip
 
 
+# What may be another time: a failover is under way, or somebody leaves.
+_NOT_NOW = (
+    (re.compile(r"session is read-only|cannot execute .* in a read-only transaction|read-only transaction"),
+     "only a standby answers, which takes no writes; if no failover is under way, name the primary in the address"),
+    (re.compile(r"too many connections|remaining connection slots|too many clients|no more connections allowed"),
+     "the server has no connection left; each daemon needs four: raise max_connections, or end what holds them"),
+    (re.compile(r"the database system is (starting up|shutting down|in recovery mode)"),
+     "the server is not ready yet"),
+)  # fmt: skip
+
+
 def describe_connect(error: psycopg.Error, address: PostgresAddress) -> StoreError:
     """Why no connection could be made: refused for good, or only not now."""
     said = address.without_secrets(" ".join(str(error).split()))
+    for pattern, words in _NOT_NOW:
+        if pattern.search(said):
+            return StoreAwayError(f"{address.shown}: {words} ({_last_sentence(said)})")
     for pattern, words in _REFUSALS:
         if pattern.search(said):
             return StoreRefusedError(f"{address.shown}: {words} ({_last_sentence(said)})")
@@ -109,6 +125,8 @@ class Connections:
 
     def __init__(self, address: PostgresAddress) -> None:
         self.address = address
+        # Behind a pooler no setting of a session is ours to keep: each transaction brings its own.
+        self.is_pooled = False
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
         self._is_closed = False
@@ -126,10 +144,25 @@ class Connections:
         except UnicodeError:
             raise StoreRefusedError(f"{self.address.shown}: the address is not plain text") from None
         if made.info.server_version < OLDEST_SERVER:
-            major = made.info.server_version // 10_000
+            major, oldest = made.info.server_version // 10_000, OLDEST_SERVER // 10_000
             made.close()
-            raise StoreRefusedError(f"{self.address.shown} runs PostgreSQL {major}; Chronex needs 13 or newer")
+            raise StoreRefusedError(f"{self.address.shown} runs PostgreSQL {major}; Chronex needs {oldest} or newer")
+        try:
+            found = made.execute("SHOW search_path").fetchone()
+        except psycopg.Error as error:
+            raise translate_pg(error, self.address) from None
+        if found != (self.address.schema,):
+            self.is_pooled = True
+            made.prepare_threshold = None  # a prepared statement would be on another connection of the pooler
         return made
+
+    def settings(self, further: Mapping[str, str] | None = None) -> list[tuple[str, tuple[str, ...]]]:
+        """What a transaction begins with behind a pooler; nothing elsewhere, where the session has it."""
+        if not self.is_pooled:
+            return []
+        wanted = {**_SESSION, **(further or {}), "search_path": self.address.schema}
+        calls = ", ".join("set_config(%s, %s, true)" for _ in wanted)
+        return [(f"SELECT {calls}", tuple(part for pair in wanted.items() for part in pair))]
 
     @contextmanager
     def reader(self) -> Iterator[Connection]:

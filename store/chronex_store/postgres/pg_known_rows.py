@@ -13,7 +13,7 @@ from chronex.storage import keys
 from chronex.storage.ports import Row
 
 # Index entries of open records carry their job; those of ended ones, of which there are ever more, do not.
-OPEN_INDEXES = keys.DUE + keys.ACTIVE + keys.QUEUED
+OPEN_INDEXES = keys.DUE + keys.ACTIVE + keys.QUEUED + keys.PARKED
 _OPEN = "('pending', 'queued', 'running')"
 # A statement and its parameters, by place or by name.
 Query = tuple[str, "tuple[Any, ...] | dict[str, Any]"]
@@ -98,6 +98,8 @@ class KnownRows:
             for index in (keys.ACTIVE, keys.QUEUED):
                 for kind in (keys.OCCURRENCE, keys.RUN, keys.ATTEMPT):
                     self._complete.add(keys.within_job(index + kind, name))
+            self._complete.add(keys.within_job(keys.PARKED + keys.OCCURRENCE, name))
+            self._complete.add(keys.following(name))
         for rows in found:
             for key, value in rows:
                 self.rows.put(key, value)

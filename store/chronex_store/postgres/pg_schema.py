@@ -8,10 +8,9 @@ import psycopg
 
 from chronex_store.postgres.pg_address import PostgresAddress
 from chronex_store.postgres.pg_connections import Connections, translate_pg
+from chronex_store.postgres.pg_layout import LAYOUT, OLDEST_LAYOUT
+from chronex_store.postgres.pg_migration import STEPS
 from chronex_store.postgres.pg_tables import TABLES, RowTable
-
-# Of the layout below. A store of a newer one is refused; an older one is brought up step by step.
-LAYOUT = 1
 
 # Rows that change in place leave room for their next version on the same page.
 _FILL = {"job_progress": 70, "occurrence": 85, "run": 85, "attempt": 85, "node": 50}
@@ -55,7 +54,7 @@ class _Timestamps(dict[str, str]):
 def statements(schema: str) -> Iterator[str]:
     """Everything that a new store consists of, in order."""
     yield f"CREATE SCHEMA IF NOT EXISTS {schema}"
-    yield f"SET search_path TO {schema}"
+    yield f"SET LOCAL search_path TO {schema}"
     for table in TABLES:
         yield _create(table)
     yield f"CREATE TABLE journal_head ({_SINGLE}, last bigint NOT NULL)"
@@ -67,6 +66,8 @@ def statements(schema: str) -> Iterator[str]:
     yield from _INDEXES
     for name, query in _VIEWS.items():
         yield f"CREATE VIEW {name} AS {query.format_map(_Timestamps())}"
+    for number in range(OLDEST_LAYOUT + 1, LAYOUT + 1):
+        yield from STEPS[number]
 
 
 def _create(table: RowTable) -> str:

@@ -6,25 +6,25 @@ import asyncio
 import contextlib
 import os
 import time
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, cast
 from uuid import UUID, uuid4
 
 import psycopg
-from psycopg import errors as pg
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import (
     StoreAwayError,
     StoreError,
     StoreForkedError,
-    StoreFormatError,
     StoreOutcomeUnknownError,
     StoreRefusedError,
+    StoreWentBackError,
 )
 from chronex.failpoints import fail_point
 from chronex.storage import keys
-from chronex.storage.ports import T, UpdateFn, ViewFn
+from chronex.storage.ports import LostCommits, T, UpdateFn, ViewFn
 from chronex.storage.scopes import WHOLE, Scope
 from chronex_store.commits import GroupCommit, Take, Update, fail_written, finish
 from chronex_store.postgres import pg_schema
@@ -34,6 +34,9 @@ from chronex_store.postgres.pg_clock import DatabaseClock
 from chronex_store.postgres.pg_connections import Connection, Connections, is_away, translate_pg
 from chronex_store.postgres.pg_flush import flush
 from chronex_store.postgres.pg_known_rows import FIRST_QUERIES, KnownRows, OrderedRows, Query
+from chronex_store.postgres.pg_layout import LAYOUT
+from chronex_store.postgres.pg_migration import layout_of, refuse_unknown_layout
+from chronex_store.postgres.pg_redo import RecentCommits, WentBack, redo
 from chronex_store.postgres.pg_scopes import (
     HeldScope,
     claimed,
@@ -53,11 +56,12 @@ _MARK = (
     "INSERT INTO commit_mark (writer, n, token) VALUES (%(writer)s, %(n)s, %(token)s) "
     "ON CONFLICT (writer) DO UPDATE SET n = commit_mark.n + excluded.n, token = excluded.token"
 )
+_TIME_AND_MARK = f"SELECT {_TIME}, (SELECT token FROM commit_mark WHERE writer = %s)"
 # What a program that is no node leaves of its count when it closes the store, so that the sum never goes back.
 _CLIENTS = "clients"
 _LEAVE = (
-    "WITH gone AS (DELETE FROM commit_mark WHERE writer = %s RETURNING n) "
-    "UPDATE commit_mark SET n = commit_mark.n + gone.n FROM gone WHERE writer = %s"
+    "WITH gone AS (DELETE FROM {schema}.commit_mark WHERE writer = %s RETURNING n) "
+    "UPDATE {schema}.commit_mark AS kept SET n = kept.n + gone.n FROM gone WHERE writer = %s"
 )
 # An update looks up some rows among many. With a table's statistics missing or old the planner would read it all.
 _PLANNING = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
@@ -65,6 +69,14 @@ _PATIENCE_MS = 10_000
 _ASK_AGAIN_S = 0.2
 _HINT = f"NOTIFY {CHANNEL}"
 _LEAST_BETWEEN_HINTS_MS = 200
+
+
+class MarkIsOlderError(Exception):
+    """The mark of the last commit is not that which was acknowledged: the database went back."""
+
+    def __init__(self, token: UUID | None) -> None:
+        super().__init__()
+        self.token = token
 
 
 class CommitUnknownError(Exception):
@@ -77,6 +89,10 @@ class PostgresStore:
     def __init__(self, connections: Connections, clock: Clock) -> None:
         self.address = connections.address
         self._connections = connections
+        self._recent = RecentCommits()
+        self._unknown: UUID | None = None  # the mark of a commit of which nobody could say whether it landed
+        # Called, on some thread, when the database went back and what it lost was done once more.
+        self.on_went_back: Callable[[LostCommits], None] = lambda found: None
         self._clock = DatabaseClock(clock)
         self._pid = os.getpid()
         self._nesting = NestingGuard()
@@ -157,6 +173,24 @@ class PostgresStore:
         """The clock for all decisions about this store."""
         return self._clock
 
+    @property
+    def clock_uncertainty_ms(self) -> float:
+        return self._clock.uncertainty_ms
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether a pooler stands before the server."""
+        return self._connections.is_pooled
+
+    @contextlib.contextmanager
+    def looking(self) -> Iterator[Connection]:
+        """A connection for questions to the server itself."""
+        with self._connections.reader() as connection:
+            try:
+                yield connection
+            except psycopg.Error as error:
+                raise translate_pg(error, self.address) from None
+
     def close(self) -> None:
         if self._pid != os.getpid():
             return
@@ -166,7 +200,8 @@ class PostgresStore:
         self._connections.close()
         if self._writer is not None and self._has_marked:
             with contextlib.suppress(psycopg.Error):  # a node sweeps up what is left
-                self._writer.execute(_LEAVE, (self._writer_name, _CLIENTS))
+                leave = _LEAVE.format(schema=self.address.schema)
+                self._writer.execute(leave, (self._writer_name, _CLIENTS))
         self._drop_writer()
 
     # -- views ----------------------------------------------------------------------------------------------------
@@ -179,6 +214,8 @@ class PostgresStore:
         with self._connections.reader() as connection:
             try:
                 connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                for query, parameters in self._connections.settings():
+                    connection.execute(query, parameters)
             except psycopg.Error as error:
                 raise translate_pg(error, self.address) from None
             tx = PostgresReading(self._asking(connection))
@@ -240,7 +277,31 @@ class PostgresStore:
                 return
 
     def _commit_once(self, batch: list[Update]) -> None:
-        scope = union(update.scope for update in batch)
+        try:
+            self._commit_scope(batch, union(update.scope for update in batch))
+        except MarkIsOlderError as found:
+            self._redo_lost(found.token)
+
+    def _redo_lost(self, token: UUID | None) -> None:
+        """Commits of ours that were acknowledged are gone: they are done once more before anything else is."""
+        recent, lost = self._recent, self._recent.lost_after(token)
+        if lost is None:
+            raise StoreWentBackError(
+                f"{self.address.shown} went back to a time before what was committed, for longer than is known here"
+            )
+        told: list[WentBack] = []
+        update = Update(lambda tx: told.append(redo(tx, lost, self.now(), self._writer_name)), use_reserve=True)
+        self._recent = RecentCommits(token)
+        try:
+            self._commit_scope([update], WHOLE)
+            if update.error is not None:
+                raise update.error
+        except BaseException:
+            self._recent = recent
+            raise
+        self.on_went_back(told[-1])
+
+    def _commit_scope(self, batch: list[Update], scope: Scope) -> None:
         known, held = KnownRows(), HeldScope(scope)
         connection = self._begin(scope, known, held)
         if connection is None:
@@ -262,6 +323,7 @@ class PostgresStore:
         except CommitUnknownError:
             if not self._has_landed(token):
                 raise StoreAwayError(f"{self.address.shown} went away during a commit, which did not land") from None
+        self._recent.note(token, self._clock.boottime_ms(), writes, known, is_whole=scope.is_whole)
         fail_point("shared update committed")
         finish(decided)
         if not _is_word(writes):
@@ -273,12 +335,21 @@ class PostgresStore:
             self._writer = self._connections.connect(_PLANNING)
         connection = self._writer
         asked = self._clock.boottime_ms()
-        locks = [("BEGIN", ()), *locking(scope)]
+        settings = self._connections.settings(_PLANNING)
+        locks = [("BEGIN", ()), *settings, *locking(scope)]
         claims = () if scope.due is None else claiming(scope.due)
         reads = () if scope.due else reading_held(held)
-        answers = self._asking(connection)(*locks, (f"SELECT {_TIME}", ()), *claims, *FIRST_QUERIES, *reads)
-        locked, answers = answers[1 : len(locks)], answers[len(locks) :]
-        self._clock.learn(answers[0][0][0], asked, self._clock.boottime_ms())
+        answers = self._asking(connection)(
+            *locks, (_TIME_AND_MARK, (self._writer_name,)), *claims, *FIRST_QUERIES, *reads
+        )
+        locked, answers = answers[1 + len(settings) : len(locks)], answers[len(locks) :]
+        server_ms, token = answers[0][0]
+        self._clock.learn(server_ms, asked, self._clock.boottime_ms())
+        if token is not None and token == self._unknown:
+            self._recent = RecentCommits(token)  # it had landed after all
+        if token != self._recent.last:
+            self._end(connection)
+            raise MarkIsOlderError(token)
         claimed_rows, answers = answers[1 : 1 + len(claims)], answers[1 + len(claims) :]
         if not locks_all(scope, locked) or (scope.due and not claimed(scope.due, held, claimed_rows)):
             self._end(connection)
@@ -335,6 +406,7 @@ class PostgresStore:
             except (psycopg.Error, StoreError):
                 self._drop_writer()
                 if self._clock.boottime_ms() >= give_up_ms:
+                    self._unknown = token
                     raise StoreOutcomeUnknownError(
                         f"{self.address.shown} went away during a commit, so its outcome is unknown; look again later"
                     ) from None
@@ -343,7 +415,7 @@ class PostgresStore:
     def _ask_whether_landed(self, token: UUID) -> bool:
         """The row is locked, so that the transaction that was cut off has ended when it is read."""
         connection = self._writer = self._connections.connect()
-        query = "SELECT token FROM commit_mark WHERE writer = %s FOR UPDATE"
+        query = f"SELECT token FROM {self.address.schema}.commit_mark WHERE writer = %s FOR UPDATE"
         rows = connection.execute(query, (self._writer_name,)).fetchall()
         return any(found == token for (found,) in rows)
 
@@ -384,27 +456,15 @@ def _is_word(writes: OrderedRows) -> bool:
 
 def prepare(connection: Connection, address: PostgresAddress, *, create: bool) -> None:
     """Look whether the store is there and of a layout that is known here; make it where asked to."""
-    number = _layout(connection, address)
+    number = layout_of(connection, address)
     if number is None and create:
         _create(connection, address)
-        number = pg_schema.LAYOUT
+        number = LAYOUT
     if number is None:
         raise StoreRefusedError(
             f"there is no store at {address.shown} yet; `chronex apply` or `chronex run` makes it"
         )
-    if number > pg_schema.LAYOUT:
-        raise StoreFormatError(
-            f"the store at {address.shown} has layout {number} of a newer Chronex, and this one knows "
-            f"{pg_schema.LAYOUT}; install that version here too"
-        )
-
-
-def _layout(connection: Connection, address: PostgresAddress) -> int | None:
-    try:
-        row = connection.execute(f"SELECT number FROM {address.schema}.layout").fetchone()
-    except (pg.UndefinedTable, pg.InvalidSchemaName):
-        return None
-    return None if row is None else int(row[0])
+    refuse_unknown_layout(number, address)
 
 
 def _create(connection: Connection, address: PostgresAddress) -> None:

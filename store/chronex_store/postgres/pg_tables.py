@@ -37,14 +37,27 @@ class RowTable(NamedTuple):
     project: Callable[[Any], Values] = lambda _record: ()
 
     def values_of(self, key: bytes, raw: bytes) -> Values:
-        """The columns of a row; empty ones where its bytes are not what was once written there."""
+        """The columns of a row; only what its key says where its bytes cannot be read, or not by this version."""
         if not self.columns:
             return ()
         try:
             record: Record = decode(key, raw)
         except DamagedRecordError:
-            return (None,) * len(self.columns)
+            known = _said_by_key(key)
+            return tuple(known.get(column.name) for column in self.columns)
         return self.project(record)
+
+
+def _said_by_key(key: bytes) -> dict[str, Any]:
+    """By these columns rows are locked and found: one that is not found would be taken for one that is not there."""
+    name, separator, rest = key[1:].partition(b"\0")
+    if not separator or not name.isascii():
+        return {}
+    if key[:1] == keys.NODE:
+        return {"node": name.decode()}
+    if key[:1] in (keys.OCCURRENCE, keys.RUN, keys.ATTEMPT) and len(rest) >= 8:
+        return {"job": name.decode(), "nominal_ms": keys.firing_of(key)[1]}
+    return {"job": name.decode()} if key[:1] in (keys.JOB, keys.JOB_PROGRESS) else {}
 
 
 def _table(name: str, columns: str, project: Callable[[Any], Values]) -> RowTable:
@@ -112,7 +125,12 @@ EVENTS = _table(
 
 # Index entries, each with the job of its record, so that those of some jobs can be found.
 def _job_of_entry(key: bytes) -> str | None:
-    """Of an entry for an open record; None for others, and for what is no entry at all."""
+    """Of an entry for an open record; None for others, and for what is no entry at all.
+
+    Who follows a job is asked of that job, which the entry names first.
+    """
+    if key[:1] == keys.FOLLOWING:
+        return key[1:].partition(b"\0")[0].decode("latin-1")
     record = keys.record_of(key)
     if key[:1] not in OPEN_INDEXES or b"\0" not in record[1:]:
         return None

@@ -67,7 +67,7 @@ def test_clock_changes_say_what_this_expression_does(chronex: Chronex) -> None:
             "kind": "overlap",
             "from_offset": "-04:00",
             "to_offset": "-05:00",
-            "effect": "no run is touched",
+            "effect": "no runs affected",
         },
     ]
     assert [d["code"] for d in data["diagnostics"]] == ["W111"]

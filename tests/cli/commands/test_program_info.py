@@ -14,6 +14,15 @@ from chronex.cli.reference import SHELLS, CommandInfo, completion_script, manual
 from tests.cli.conftest import Chronex
 
 PROGRAM = program()
+# What a script asks the program itself: only the names of the store.
+NAMES = """#!/bin/sh
+case "$*" in
+  "names jobs") echo backup ;;
+  "names tags") echo nightly ;;
+  "names nodes") echo node-1 ;;
+  *) exit 2 ;;
+esac
+"""
 
 
 def every_command(command: CommandInfo) -> list[CommandInfo]:
@@ -55,6 +64,17 @@ def test_each_shell_accepts_its_script(shell: str, tmp_path: Path) -> None:
         (["chronex", "expl"], ["explain"]),
         (["chronex", "explain", "--spr"], ["--spread"]),
         (["chronex", "list", "--format", "j"], ["json"]),
+        (["chronex", "tui", "--screen", "n"], ["nodes"]),
+        (["chronex", "tui", "--theme", "l"], ["light"]),
+        (["chronex", "history", "--state", "fai"], ["failed", "failed_stale"]),
+        (["chronex", "completion", "z"], ["zsh"]),
+        (["chronex", "import", "cront"], ["crontab"]),
+        (["chronex", "nodes", "und"], ["undrain"]),
+        (["chronex", "pause", "--tag", "ni"], ["nightly"]),
+        (["chronex", "trigger", "back"], ["backup"]),
+        (["chronex", "trigger", "--job", "script"], []),
+        (["chronex", "cancel", "scr"], []),
+        (["chronex", "nodes", "drain", "node"], ["node-1"]),
         (["chronex", "service", "inst"], ["install"]),
         (["chronex", "service", "install", "--no-s"], ["--no-start"]),
     ],
@@ -64,8 +84,10 @@ def test_bash_completes_what_is_typed(typed: list[str], offered: list[str], tmp_
         pytest.skip("bash is not installed")
     script = tmp_path / "script"
     script.write_text(completion_script("bash", PROGRAM))
+    (tmp_path / "chronex").write_text(NAMES)
+    (tmp_path / "chronex").chmod(0o755)
     words = " ".join(f"'{word}'" for word in typed)
-    asked = f'. {script}; COMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; _chronex; echo "${{COMPREPLY[@]}}"'
+    asked = f'PATH={tmp_path}:$PATH; . {script}; COMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; _chronex; echo "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.split() == offered, done.stderr
 
@@ -90,3 +112,18 @@ def test_an_unknown_shell_is_told_the_known_ones(chronex: Chronex) -> None:
 def test_the_version_in_json(chronex: Chronex) -> None:
     found = json.loads(chronex("version", "--format", "json").out)
     assert f"chronex {found['version']}\n" == chronex("version").out == chronex("--version").out
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"), [("jobs", ["backup", "report"]), ("tags", ["db", "nightly"]), ("nodes", [])]
+)
+def test_names_of_the_store_are_printed_for_completion(
+    chronex: Chronex, tmp_path: Path, kind: str, names: list[str]
+) -> None:
+    file, store = tmp_path / "chronex.toml", str(tmp_path / "store")
+    file.write_text(
+        '[jobs.backup]\nschedule = "@daily"\nrun = "true"\ntags = ["nightly", "db"]\n'
+        '[jobs.report]\nschedule = "@daily"\nrun = "true"\n'
+    )
+    chronex("apply", str(file), "--store", store)
+    assert chronex("names", kind, "--store", store).out.split() == names

@@ -98,3 +98,18 @@ def test_uninstall_stops_and_removes_and_says_so_when_there_is_nothing(chronex: 
     assert (home / "told").read_text().splitlines()[-1] == "--user disable --now chronex.service"
     assert "nothing to do" in service(chronex, home, "uninstall").out
     assert service(chronex, home, "status").code == 1
+
+
+def test_a_password_in_the_address_of_the_store_does_not_get_into_the_unit(chronex: Chronex, home: Path) -> None:
+    systemctl(home, "exit 0")
+    done = service(chronex, home, "install", "--store", "postgresql://ann:hush-hush@db.example/jobs")
+    assert done.code == 2
+    assert "put it into ~/.pgpass" in done.err
+    assert "hush-hush" not in done.err + done.out
+    assert not (home / UNIT).exists()
+
+
+def test_the_unit_of_a_node_of_a_shared_store_names_the_database(chronex: Chronex, home: Path) -> None:
+    done = service(chronex, home, "install", "--dry-run", "--store", "postgresql://ann@db.example/jobs?schema=work")
+    assert done.code == 0, done.err
+    assert '"--store" "postgresql://ann@db.example/jobs?schema=work"' in done.out

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from chronex.cli.commands.apply import run_apply
-from chronex.cli.commands.show import run_show, run_versions
-from chronex.errors import UnknownJobError
+from chronex.cli.commands.show import run_graph, run_show, run_versions
+from chronex.errors import JobChainError, UnknownJobError
 from tests.cli.commands.test_apply import ONE_JOB, Directory
 from tests.cli.past import Past
 from tests.cli.small_store import Capture, said
@@ -81,3 +81,70 @@ def test_a_task_that_is_gone_is_told_as_retired(tmp_path: Path, capsys: Capture)
     assert [row["retired_tasks"] for row in said(capsys)] == [["report"], []]
     assert run_versions("a", store, "text") == 0
     assert "task retired         report: no run from this version on has it" in capsys.readouterr().out
+
+
+GRAPH = (
+    ONE_JOB
+    + """
+[jobs.b]
+after = "a"
+[jobs.b.parameters]
+level = { type = "integer", default = 2, description = "how deep" }
+[[jobs.b.tasks]]
+name = "x"
+run = "true"
+needs = []
+[[jobs.b.tasks]]
+name = "y"
+run = "true"
+needs = ["x"]
+matrix = { region = ["eu", "us"] }
+"""
+)
+
+
+def test_show_graph_draws_the_tasks_and_names_who_follows(tmp_path: Path, capsys: Capture) -> None:
+    place = Directory(tmp_path)
+    store = str(place.path / "store")
+    assert run_apply(place.options(GRAPH)) == 0
+    capsys.readouterr()
+    assert run_graph("b", store, "text") == 0
+    text = capsys.readouterr().out
+    assert "b  has not run yet" in text
+    assert "│ ○ y x2 │" in text or "| . y x2 |" in text
+    assert "follows        a" in text
+    assert run_graph("a", store, "json") == 0
+    found = said(capsys)
+    assert (found["children"], found["occurrence"], found["critical_path"]) == (["b"], None, [])
+    assert run_graph("b", store, "json") == 0
+    assert [(step["name"], step["needs"], step["combinations"]) for step in said(capsys)["steps"]] == [
+        ("x", [], 1), ("y", ["x"], 2),
+    ]  # fmt: skip
+
+
+def test_show_says_what_a_job_follows_needs_and_takes(tmp_path: Path, capsys: Capture) -> None:
+    place = Directory(tmp_path)
+    run_apply(place.options(GRAPH))
+    capsys.readouterr()
+    run_show("b", str(place.path / "store"), "text")
+    text = capsys.readouterr().out
+    for expected in (
+        "schedule   after a",
+        "once for each time at which a completed",
+        "next       when those have completed",
+        "parameters level (integer, 2 by default): how deep",
+        "needs x (success)",
+        "tasks      by their needs",
+    ):
+        assert expected in text, text
+    assert "done" not in text
+
+
+def test_a_dry_run_says_what_a_job_will_follow_and_a_missing_parent_is_refused(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    place = Directory(tmp_path)
+    assert run_apply(place.options(GRAPH)._replace(dry_run=True)) == 0
+    assert "new        b\n  follows   a\n" in capsys.readouterr().out
+    with pytest.raises(JobChainError, match="b follows c, and there is no such job"):
+        run_apply(place.options(GRAPH.replace('after = "a"', 'after = "c"')))

@@ -11,7 +11,7 @@ from chronex.cli.commands.simulate import SimulatedSpan
 from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import NO_REASON
 from chronex.model.states import OccurrenceState
-from chronex.views.simulation import Played
+from chronex.views.simulated_chains import Played
 from tests.cli.conftest import Chronex
 from tests.kit.waits import until
 

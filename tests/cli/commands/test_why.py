@@ -52,13 +52,13 @@ def test_a_run_that_failed_is_explained(chronex: Chronex, store: str) -> None:
     }  # fmt: skip
     assert all(set(link) == {"fact", "at", "at_ms", "source"} for link in answer["links"])
     text = chronex("why", "quick", row["id"], "--store", store).out
-    assert "'* * * * * *' names this instant (version 1)" in text
+    assert "'* * * * * *' matches this time (version 1)" in text
 
 
 def test_a_time_before_now_is_no_option(chronex: Chronex, store: str) -> None:
     done = chronex("why", "yearly", "-2h", "--store", store)
     assert done.code == 0, done.err
-    assert "not_yet_applied" in done.out
+    assert "not yet applied" in done.out
     assert "nearest by schedule: before" in done.out
 
 

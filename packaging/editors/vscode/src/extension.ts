@@ -4,10 +4,11 @@ import { LanguageClient, LanguageClientOptions, ServerOptions } from "vscode-lan
 
 let client: LanguageClient | undefined;
 
-function settings(): { timezone?: string; inlayHints: boolean } {
+function settings(): { timezone?: string; cron?: string; inlayHints: boolean } {
   const chosen = vscode.workspace.getConfiguration("chronex");
   return {
     timezone: chosen.get<string>("timezone") || undefined,
+    cron: chosen.get<string>("cron") || undefined,
     inlayHints: chosen.get<boolean>("inlayHints", true),
   };
 }
@@ -24,8 +25,13 @@ async function start(): Promise<void> {
       { language: "crontab" },
       { language: "systemd-unit-file" },
       { language: "python" },
+      // By name as well: without another extension VS Code knows neither TOML nor units.
+      { pattern: "**/chronex.toml" },
+      { pattern: "**/*.chronex.toml" },
       { pattern: "**/*.timer" },
+      { pattern: "**/*.timer.d/*.conf" },
       { pattern: "**/*{trigger,triggers}.json" },
+      { pattern: "**/chronex*.json" },
     ],
     initializationOptions: settings(),
   };

@@ -1,0 +1,170 @@
+"""The [Service] section of a unit as keys of a job: what it runs, as whom, with what, within what. What has no key is
+named: a unit has some two hundred settings, and none of them may go without a word."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from chronex.imports.systemd_spans import span_ms
+
+Section = Mapping[str, list[str]]
+_PREFIXES = "@-:+!|"
+_ACCOUNT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?|[0-9]+")
+_SIZE = re.compile(r"([0-9]+)([KMGT]?)")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Settings that are carried over below, and those that change nothing for a command which a scheduler starts.
+_READ = frozenset({
+    "ExecStart", "ExecStartPre", "ExecStartPost", "WorkingDirectory", "Environment", "EnvironmentFile", "User",
+    "Group", "Nice", "UMask", "MemoryMax", "CPUQuota", "TasksMax", "LimitNOFILE", "TimeoutStartSec", "RuntimeMaxSec",
+    "TimeoutStopSec",
+})  # fmt: skip
+_HARMLESS = frozenset({
+    "SyslogIdentifier", "StandardOutput", "StandardError", "GuessMainPID", "PIDFile", "KillMode",
+    "NotifyAccess", "CPUAccounting", "MemoryAccounting", "TasksAccounting", "IOAccounting",
+})  # fmt: skip
+_FINE = {"Type": ("oneshot", "simple", "exec"), "RemainAfterExit": ("no", "false"), "Restart": ("no",)}
+_DEFAULT_DIRECTORY = "/"
+_MOST_SHOWN = 8
+
+
+def read_service(section: Section, table: dict[str, Any]) -> Iterator[str]:
+    """Put the service into the table of a job; what is lost of it, in words."""
+    yield from _commands(section, table)
+    directory = _last(section, "WorkingDirectory").lstrip("-")
+    table["directory"] = directory or _DEFAULT_DIRECTORY
+    yield from _account(section, table)
+    yield from _variables(section, table)
+    yield from _limits(section, table)
+    if limit := span_ms(_last(section, "TimeoutStartSec") or _last(section, "RuntimeMaxSec")):
+        table["execution_timeout"] = f"{limit}ms"
+    if grace := span_ms(_last(section, "TimeoutStopSec")):
+        table["grace_period"] = f"{grace}ms"
+    yield from _unread(section)
+
+
+def unit_conditions(unit: Section) -> Iterator[str]:
+    """What [Unit] of a service asks for before it starts, or sets off when it has ended."""
+    for key, values in unit.items():
+        if key.startswith(("Condition", "Assert")) or key in ("OnFailure", "OnSuccess", "Conflicts"):
+            yield from (f"{key}={value} has no equivalent" for value in values)
+
+
+def _last(section: Section, key: str) -> str:
+    return (section.get(key) or [""])[-1]
+
+
+# -- what it runs --------------------------------------------------------------------------------------------------
+
+
+def _commands(section: Section, table: dict[str, Any]) -> Iterator[str]:
+    commands = [*section.get("ExecStartPre", []), *section.get("ExecStart", []), *section.get("ExecStartPost", [])]
+    tasks = [_task(number, text) for number, text in enumerate(commands, 1)]
+    if len(tasks) == 1 and "on_failure" not in tasks[0]:
+        table["run"] = tasks[0]["run"]
+    else:
+        table["tasks"] = tasks or [{"name": "main", "run": ["false"]}]
+    if not tasks:
+        yield "it has no ExecStart: put a command into run"
+    for text in commands:
+        if "%" in text.replace("%%", ""):
+            yield f"{text}: specifiers such as %h are not expanded"
+        if "$" in text.replace("$$", ""):
+            yield f"{text}: variables are not expanded without a shell"
+        if any(mark in _prefixes(text) for mark in "@+!"):
+            yield f"{text}: {_prefixes(text)} before the command is not carried over"
+
+
+def _prefixes(text: str) -> str:
+    return text[: len(text) - len(text.lstrip(_PREFIXES))]
+
+
+def _task(number: int, text: str) -> dict[str, Any]:
+    prefixes = _prefixes(text)
+    argv = [word.replace("%%", "%").replace("$$", "$") for word in _words(text[len(prefixes) :])]
+    task: dict[str, Any] = {"name": f"step-{number}", "run": argv or ["false"]}
+    if "-" in prefixes:
+        task["on_failure"] = "continue"
+    return task
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
+# -- as whom, with what, within what -------------------------------------------------------------------------------
+
+
+def _account(section: Section, table: dict[str, Any]) -> Iterator[str]:
+    for setting, key in (("User", "user"), ("Group", "group")):
+        value = _last(section, setting)
+        if _ACCOUNT.fullmatch(value):
+            table[key] = value
+        elif value:
+            yield f"{setting}={value}: not a plain name"
+    if re.fullmatch(r"0?[0-7]{3}", umask := _last(section, "UMask").removeprefix("0o")):
+        table["umask"] = umask
+    elif umask:
+        yield f"UMask={umask}: not three octal digits"
+    nice = _last(section, "Nice")
+    if re.fullmatch(r"-?[0-9]+", nice) and -20 <= int(nice) <= 19:
+        table["nice"] = int(nice)
+    elif nice:
+        yield f"Nice={nice}: not a number from -20 to 19"
+
+
+def _variables(section: Section, table: dict[str, Any]) -> Iterator[str]:
+    env = dict(word.partition("=")[::2] for line in section.get("Environment", []) for word in _words(line))
+    good = {name: value for name, value in env.items() if _VARIABLE.fullmatch(name)}
+    if good:
+        table["env"] = good
+    yield from (f"Environment={name}: not a variable that a job can have" for name in env if name not in good)
+    files = section.get("EnvironmentFile", [])
+    if plain := [path for path in files if path.startswith("/") and not set("*?[") & set(path)]:
+        table["env_file"] = plain if len(plain) > 1 else plain[0]
+    for path in files:
+        if path.startswith("-"):
+            yield f"EnvironmentFile={path}: a file that may be missing; write env_file if it is there"
+        elif path not in plain:
+            yield f"EnvironmentFile={path}: a pattern; name the files in env_file"
+
+
+def _limits(section: Section, table: dict[str, Any]) -> Iterator[str]:
+    limits: dict[str, Any] = {}
+    memory, cpu = _last(section, "MemoryMax"), _last(section, "CPUQuota")
+    if size := _SIZE.fullmatch(memory):
+        limits["memory"] = f"{size[1]}{size[2]}iB" if size[2] else int(size[1])  # systemd counts by 1024
+    elif memory not in ("", "infinity"):
+        yield f"MemoryMax={memory}: a share of the machine; write a size"
+    if re.fullmatch(r"[1-9][0-9]{0,6}%", cpu):
+        limits["cpu"] = cpu
+    elif cpu:
+        yield f"CPUQuota={cpu}: not whole percent"
+    for setting, key in (("TasksMax", "tasks"), ("LimitNOFILE", "open_files")):
+        value = _last(section, setting).partition(":")[0]
+        if value.isdecimal() and int(value):
+            limits[key] = int(value)
+        elif value not in ("", "infinity"):
+            yield f"{setting}={value}: not a number"
+    if limits:
+        table["limits"] = limits
+
+
+# -- the rest ------------------------------------------------------------------------------------------------------
+
+
+def _unread(section: Section) -> Iterator[str]:
+    """Each setting that nothing above has read; of sandboxes, which have many, a few and their number."""
+    left = [
+        f"{key}={values[-1]}"
+        for key, values in section.items()
+        if values and key not in _READ | _HARMLESS and values[-1].lower() not in _FINE.get(key, ())
+    ]
+    yield from (f"{setting} has no equivalent" for setting in left[:_MOST_SHOWN])
+    if len(left) > _MOST_SHOWN:
+        yield f"{', '.join(setting.partition('=')[0] for setting in left[_MOST_SHOWN:])}: no equivalent"

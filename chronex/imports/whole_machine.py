@@ -1,0 +1,174 @@
+"""Import of a whole machine: what cron, anacron and systemd start there, for all of its users."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from chronex.imports.anacron import read_anacrontab
+from chronex.imports.crontab import CrontabFile, read_crontab
+from chronex.imports.import_result import Import, Imported, JobNames, Lost
+from chronex.imports.systemd import read_timers, timer_of
+from chronex.lint.cron_programs import DEBIAN, CronProgram
+from chronex.timing.zones import Zone
+
+_MOST_BYTES = 1 << 20
+_SPOOLS = ("var/spool/cron/crontabs", "var/spool/cron/tabs", "var/spool/cron")
+_UNITS = ("run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system")
+_PERIODS = ("hourly", "daily", "weekly", "monthly", "yearly")
+# The names that run-parts takes without options.
+_RUN_PARTS = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+_STARTS_ANACRON = re.compile(r"\b(?:invoke-rc\.d|service)\s+anacron\b|/anacron\s+-s|systemctl\s+start\s+anacron")
+_LEAVES_TO_ANACRON = re.compile(r"^\s*(?:test|\[)\s+-x\s+\S*/anacron\s*\]?\s*\|\|")
+
+
+class Place(NamedTuple):
+    """A machine's tree, with its /etc where that is not inside of it."""
+
+    root: Path
+    etc: Path
+
+    def shown(self, path: Path) -> str:
+        return f"/{path.relative_to(self.root)}" if path.is_relative_to(self.root) else str(path)
+
+
+def read_machine(place: Place, zone: Zone, program: CronProgram = DEBIAN) -> Import:
+    """Everything in one list; what could not be read is named as lost."""
+    parts, names = list[Import](), JobNames()
+    for read in (_crontabs, _spools, _anacrontab, _timers):
+        parts += read(place, zone, program, names)
+    found = Import(
+        "machine",
+        zone.name,
+        {},
+        [job for part in parts for job in part.jobs],
+        [lost for part in parts for lost in part.lost],
+        (*(note for part in parts for note in part.passed), *_passed_scripts(place)),
+    )
+    return _without_anacron(found, place)
+
+
+def _part(zone: Zone, lost: Lost | None = None, passed: str = "") -> Import:
+    return Import("machine", zone.name, {}, [], [lost] if lost else [], (passed,) if passed else ())
+
+
+def _text(path: Path) -> str | Lost:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        return Lost(str(path), path.name, f"cannot be read: {(error.strerror or str(error)).lower()}")
+    if len(data) > _MOST_BYTES:
+        return Lost(str(path), path.name, "larger than 1 MiB: that is no crontab")
+    return data.decode("utf-8", "replace")
+
+
+# -- cron ----------------------------------------------------------------------------------------------------------
+
+
+def _crontabs(place: Place, zone: Zone, program: CronProgram, names: JobNames) -> Iterator[Import]:
+    files = [place.etc / "crontab"] if (place.etc / "crontab").is_file() else []
+    directory = place.etc / "cron.d"
+    for path in sorted(directory.iterdir()) if directory.is_dir() else []:
+        if not path.is_file() or path.name.startswith("."):
+            continue
+        if program.skipped_names is not None and program.skipped_names.fullmatch(path.name):
+            yield _part(zone, passed=f"{place.shown(path)}: {program.title} passes over files of such a name")
+            continue
+        files.append(path)
+    for path in files:
+        stem = "" if path.name == "crontab" else path.name
+        file = CrontabFile(True, None, program, place.shown(path), stem)
+        yield _crontab(path, zone, file, names)
+
+
+def _spools(place: Place, zone: Zone, program: CronProgram, names: JobNames) -> Iterator[Import]:
+    directory = next((place.root / name for name in _SPOOLS if (place.root / name).is_dir()), None)
+    if directory is None:
+        return
+    try:
+        paths = sorted(path for path in directory.iterdir() if path.is_file() and not path.name.startswith("."))
+    except OSError as error:
+        why = f"cannot be read: {(error.strerror or str(error)).lower()}; read it as root"
+        yield _part(zone, Lost(place.shown(directory), "the crontabs of the users", why))
+        return
+    for path in paths:
+        file = CrontabFile(False, path.name, program, place.shown(path), path.name)
+        yield _crontab(path, zone, file, names)
+
+
+def _crontab(path: Path, zone: Zone, file: CrontabFile, names: JobNames) -> Import:
+    text = _text(path)
+    return _part(zone, text) if isinstance(text, Lost) else read_crontab(text, zone, file, names)
+
+
+def _passed_scripts(place: Place) -> Iterator[str]:
+    """`backup.sh` in cron.daily has never run: run-parts wants names without a dot."""
+    for period in _PERIODS:
+        directory = place.etc / f"cron.{period}"
+        for path in sorted(directory.iterdir()) if directory.is_dir() else []:
+            if path.name.startswith("."):
+                continue
+            if not _RUN_PARTS.fullmatch(path.name):
+                yield f"{place.shown(path)}: run-parts takes names of letters, digits, _ and - only"
+            elif path.is_file() and not os.access(path, os.X_OK):
+                yield f"{place.shown(path)}: run-parts passes over what is not executable"
+
+
+# -- anacron -------------------------------------------------------------------------------------------------------
+
+
+def _has_anacron(place: Place) -> bool:
+    return any((place.root / name).exists() for name in ("usr/sbin/anacron", "sbin/anacron"))
+
+
+def _anacrontab(place: Place, zone: Zone, _: CronProgram, names: JobNames) -> Iterator[Import]:
+    path = place.etc / "anacrontab"
+    if not path.is_file():
+        return
+    if not _has_anacron(place):
+        yield _part(zone, passed=f"{place.shown(path)}: anacron is not installed, so nothing reads it")
+        return
+    text = _text(path)
+    yield _part(zone, text) if isinstance(text, Lost) else read_anacrontab(text, zone, place.shown(path), names)
+
+
+def _without_anacron(found: Import, place: Place) -> Import:
+    """Once the jobs of anacron are carried over, what starts anacron would run them twice, and what leaves the jobs
+    to it does nothing."""
+    if not _has_anacron(place) or not (place.etc / "anacrontab").is_file():
+        return found
+    kept: list[Imported] = []
+    passed = list(found.passed)
+    for job in found.jobs:
+        command = job.table.get("run", "")
+        text = " ".join(command) if isinstance(command, list) else command
+        if _LEAVES_TO_ANACRON.search(text) or _STARTS_ANACRON.search(text) or job.origin == "anacron.timer":
+            passed.append(f"{job.origin}: left out, because the jobs of anacrontab are carried over")
+        else:
+            kept.append(job)
+    return found._replace(jobs=kept, passed=tuple(passed))
+
+
+# -- timers --------------------------------------------------------------------------------------------------------
+
+
+def _timers(place: Place, zone: Zone, _: CronProgram, names: JobNames) -> Iterator[Import]:
+    """Those that are enabled: they have a link among what timers.target wants."""
+    directories = [place.etc / "systemd/system", *(place.root / name for name in _UNITS)]
+    wanted = sorted({path.name for each in directories for path in (each / "timers.target.wants").glob("*.timer")})
+    timers = []
+    for name in wanted:
+        file = next((each / name for each in directories if (each / name).is_file()), None)
+        if file is None:
+            yield _part(zone, Lost(name, name, "it is enabled, and its unit is not found"))
+            continue
+        try:
+            timers.append(timer_of(file, directories))
+        except OSError as error:
+            yield _part(zone, Lost(name, name, f"cannot be read: {(error.strerror or str(error)).lower()}"))
+    if timers:
+        yield read_timers(timers, zone, names)

@@ -1,0 +1,29 @@
+"""Whether things that come after each other can be put in an order at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+
+def circle_in(order: Mapping[str, Sequence[str]]) -> list[str] | None:
+    """The first way from a name back to itself, with that name at both ends; None where there is none.
+
+    `order` has for each name those that it comes after; names that it does not have come after nothing.
+    """
+    done: set[str] = set()
+    for start in order:
+        way: list[str] = []
+        left: list[tuple[str, Iterator[str]]] = [] if start in done else [(start, iter(order[start]))]
+        while left:
+            at, more = left[-1]
+            if at not in way:
+                way.append(at)
+            following = next(more, None)
+            if following is None:
+                done.add(way.pop())
+                left.pop()
+            elif following in way:
+                return [*way[way.index(following) :], following]
+            elif following in order and following not in done:
+                left.append((following, iter(order[following])))
+    return None

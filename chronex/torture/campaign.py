@@ -1,0 +1,288 @@
+"""A campaign: real daemons on a schema of their own, one fault after the other, and the verdict when all is quiet."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from msgspec.structs import replace
+
+from chronex.clock import SYSTEM_CLOCK
+from chronex.engine.commands import Actor, trigger
+from chronex.engine.update import apply_jobs
+from chronex.errors import StoreError
+from chronex.model.job import Job, Task
+from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
+from chronex.model.states import is_final
+from chronex.storage.ports import Store
+from chronex.storage.records import EVERYTHING, Reading, Records
+from chronex.torture.judgement import CampaignVerdict, judge
+from chronex.torture.relay import Relay, Upstream
+from chronex.torture.tormented_node import TormentedNode, address_by_relay, upstream_of
+from chronex.torture.witness import read_witness, witness_command
+from chronex.torture_settings import SCHEMA_PREFIX
+from chronex_store.opening import open_postgres
+from chronex_store.postgres import pg_schema
+from chronex_store.postgres.pg_address import PostgresAddress, read_address
+
+TICK, LONG, ASKED = "tick", "long", "asked"
+EVERY_MS = {TICK: 1_000, LONG: 10_000}
+_HOUR_MS = 3_600_000
+# At the usual pace: longer than a lease, so that the node is given up and comes back.
+_SILENT_MS = 25_000
+_QUIET_WITHIN_MS = 900_000
+_LOOK_MS = 200
+_BUSY_SHARE = 0.8
+
+Told = Callable[[str], None]
+Fault = Callable[["Campaign", TormentedNode], None]
+
+
+@dataclass
+class CampaignSettings:
+    nodes: int = 4
+    rounds: int = 20
+    pace: int = 10
+    seed: int = 1
+    faults: tuple[str, ...] = ()
+    # Faults that only somebody who owns the database, or another version of Chronex, can make, by name.
+    extra_faults: Mapping[str, Fault] = field(default_factory=dict)
+
+
+class Campaign:
+    """Use it as a context: its schema and its daemons are gone when it ends, however it ends."""
+
+    def __init__(self, address: PostgresAddress, directory: Path, settings: CampaignSettings, tell: Told) -> None:
+        self.random = Random(settings.seed)  # noqa: S311  it chooses whom to hurt
+        self.settings, self._tell = settings, tell
+        schema = f"{SCHEMA_PREFIX}{self.random.getrandbits(32):08x}{SYSTEM_CLOCK.wall_ms() % 10**8:08d}"
+        # Our own way to the store too: a database that fails over is somewhere else then.
+        self._relay = Relay(upstream_of(address))
+        self.address = _by_relay(address, self._relay.port, schema)
+        self.witness = directory / "witness"
+        self.nodes = [
+            TormentedNode(number, directory, address, schema, settings.pace) for number in range(settings.nodes)
+        ]
+        self.store: Store = open_postgres(self.address)
+        self.acknowledged: list[tuple[str, int]] = []
+        self.done: Counter[str] = Counter()
+
+    def __enter__(self) -> Campaign:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for node in self.nodes:
+            node.close()
+        self.store.close()
+        pg_schema.drop(self.address)
+        self._relay.close()
+
+    def turn_to(self, upstream: Upstream) -> None:
+        """The database is somewhere else from now on, for everybody at once."""
+        for relay in (self._relay, *(node.relay for node in self.nodes)):
+            relay.upstream = upstream
+            relay.reset()
+
+    def run(self) -> CampaignVerdict:
+        apply_jobs(self.store, self._jobs(), self.store.now(), actor="torture")
+        for node in self.nodes:
+            node.start()
+        self._until(lambda: self._completed() >= len(self.nodes), "the first runs")
+        for number in range(self.settings.rounds):
+            self._round(number + 1)
+        self._calm()
+        return self._verdict()
+
+    def _jobs(self) -> list[Job]:
+        short, slow = (witness_command(self.witness, steps) for steps in (4, 25))
+        schedules = {TICK: ("* * * * * *", short), LONG: ("*/10 * * * * *", slow), ASKED: ("0 0 1 1 *", short)}
+        return [
+            Job(
+                id=name, schedule=schedule, tasks=(Task(name="main", run=command),), overlap=OverlapPolicy.ALLOW,
+                recovery=RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL),
+                retry=RetryPolicy(20, 1_000, backoff=1.0, jitter=0.0),
+            )
+            for name, (schedule, command) in schedules.items()
+        ]  # fmt: skip
+
+    # -- rounds ----------------------------------------------------------------------------------------------------
+
+    def _round(self, number: int) -> None:
+        faults = {**FAULTS, **self.settings.extra_faults}
+        chosen = self.settings.faults or tuple(faults)
+        name = chosen[(number - 1) % len(chosen)]
+        victim = self._victim()
+        self._ask()
+        faults[name](self, victim)
+        self.done[name] += 1
+        self._ask()
+        before = self._completed()
+        self._until(lambda: self._completed() > before, f"runs after {name}")
+        if number % 10 == 0 or number == self.settings.rounds:
+            self._tell(f"round {number} of {self.settings.rounds}: {self._completed()} runs completed")
+
+    def _victim(self) -> TormentedNode:
+        """Mostly one that runs something."""
+        busy: list[str] = []
+        with contextlib.suppress(StoreError):
+            busy = self.store.view(lambda tx: _busy_nodes(Reading(tx)))
+        found = [node for node in self.nodes if node.name in busy]
+        return self.random.choice(found if found and self.random.random() < _BUSY_SHARE else self.nodes)
+
+    def _ask(self) -> None:
+        """A person asks for a run; once the store has taken it, it must not be lost."""
+        actor, now_ms = Actor("torture", "cli", "campaign"), self.store.now()
+        try:
+            asked = self.store.update(lambda tx: trigger(Records(tx, now_ms), ASKED, actor))
+        except StoreError:
+            return  # it was not acknowledged
+        self.acknowledged.append((ASKED, asked.occurrence.nominal_ms))
+
+    def silent_ms(self) -> int:
+        return _SILENT_MS // self.settings.pace + 500
+
+    def pause(self, ms: int) -> None:
+        threading.Event().wait(ms / 1000)
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def _calm(self) -> None:
+        """Everything is well again, no instant comes any more, and what is open ends."""
+        for node in self.nodes:
+            node.relay.heal()
+            node.signal(signal.SIGCONT)
+            if not node.is_running:
+                node.start()
+        now_ms = self.store.now()
+        quiet = [replace(job, enabled=False) for job in self._jobs()]
+        apply_jobs(self.store, quiet, now_ms, actor="torture")
+        self._until(lambda: self._open() == 0, "the end of all that was begun", _QUIET_WITHIN_MS)
+        for node in self.nodes:
+            node.leave()
+
+    def _verdict(self) -> CampaignVerdict:
+        found = judge(self.store, EVERY_MS, read_witness(self.witness), self.acknowledged)
+        return found._replace(figures={"rounds": dict(self.done), **found.figures})
+
+    # -- what the store says ---------------------------------------------------------------------------------------
+
+    def _completed(self) -> int:
+        try:
+            jobs = self.store.view(lambda tx: [Reading(tx).job(name) for name in (TICK, LONG)])
+        except StoreError:
+            return 0
+        return sum(job.progress.counters.completed for job in jobs if job is not None)
+
+    def _open(self) -> int:
+        def count(reading: Reading) -> int:
+            names = (TICK, LONG, ASKED)
+            found = [one for name in names for one in reading.occurrences(name, limit=EVERYTHING)]
+            return sum(not is_final(one.state) for one in found)
+
+        try:
+            return self.store.view(lambda tx: count(Reading(tx)))
+        except StoreError:
+            return -1
+
+    def _until(self, holds: Callable[[], bool], what: str, within_ms: int = 180_000) -> None:
+        begun = SYSTEM_CLOCK.monotonic_ms()
+        while not holds():
+            if SYSTEM_CLOCK.monotonic_ms() - begun > within_ms:
+                raise CampaignStuckError(f"waited for {what} for {within_ms // 1000} s")
+            self.pause(_LOOK_MS)
+
+
+def _busy_nodes(reading: Reading) -> list[str]:
+    owners = {attempt.owner for attempt in reading.active_attempts()}
+    return [node.name for owner in owners if (node := reading.node(owner)) is not None]
+
+
+class CampaignStuckError(Exception):
+    """What must happen by itself has not happened in any time that it may take."""
+
+
+def _by_relay(address: PostgresAddress, port: int, schema: str) -> PostgresAddress:
+    found = read_address(address_by_relay(address, port, schema))
+    password = {name: value for name, value in address.parameters.items() if name == "password"}
+    return PostgresAddress({**found.parameters, **password}, found.schema, found.shown)
+
+
+# -- faults ----------------------------------------------------------------------------------------------------
+
+
+def _kill(campaign: Campaign, victim: TormentedNode) -> None:
+    victim.kill()
+    campaign.pause(campaign.random.randrange(0, campaign.silent_ms()))
+    victim.start()
+
+
+def _stop(campaign: Campaign, victim: TormentedNode) -> None:
+    """SIGSTOP, also for longer than its lease."""
+    victim.signal(signal.SIGSTOP)
+    campaign.pause(campaign.random.randrange(200, 2 * campaign.silent_ms()))
+    victim.signal(signal.SIGCONT)
+    _restart_if_gone(victim)
+
+
+def _cut(campaign: Campaign, victim: TormentedNode) -> None:
+    victim.relay.cut()
+    campaign.pause(campaign.random.randrange(200, 2 * campaign.silent_ms()))
+    victim.relay.heal()
+    _restart_if_gone(victim)
+
+
+def _reset(campaign: Campaign, victim: TormentedNode) -> None:
+    for _ in range(5):
+        victim.relay.reset()
+        campaign.pause(campaign.random.randrange(20, 300))
+    _restart_if_gone(victim)
+
+
+def _mute(campaign: Campaign, victim: TormentedNode) -> None:
+    """What it commits is committed, and it never hears of it."""
+    victim.relay.mute()
+    campaign.pause(campaign.random.randrange(50, 1_000))
+    victim.relay.heal()
+    _restart_if_gone(victim)
+
+
+def _switch_off(campaign: Campaign, victim: TormentedNode) -> None:
+    victim.switch_off()
+    campaign.pause(campaign.random.randrange(0, campaign.silent_ms()))
+    victim.start()
+
+
+def _clock(campaign: Campaign, victim: TormentedNode) -> None:
+    """Its own clock is an hour off from its next start on."""
+    victim.leave()
+    victim.clock_ahead_ms = campaign.random.choice((_HOUR_MS, -_HOUR_MS, 0))
+    victim.start()
+
+
+def _leave(_campaign: Campaign, victim: TormentedNode) -> None:
+    """In good order, and back."""
+    victim.leave()
+    victim.start()
+
+
+def _restart_if_gone(victim: TormentedNode) -> None:
+    if not victim.is_running:
+        victim.start()
+
+
+FAULTS: dict[str, Fault] = {
+    "kill": _kill,
+    "stop": _stop,
+    "cut": _cut,
+    "reset": _reset,
+    "mute": _mute,
+    "off": _switch_off,
+    "clock": _clock,
+    "leave": _leave,
+}

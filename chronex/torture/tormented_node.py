@@ -1,0 +1,133 @@
+"""One node of a campaign: a real daemon with a state directory, a relay and processes of its own, as on a machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from chronex.torture.relay import Relay, Upstream
+from chronex.torture_settings import CLOCK_VARIABLE, PACE_VARIABLE
+from chronex_store.postgres.pg_address import PostgresAddress
+
+_LEAVE_WITHIN_S = 60
+# What libpq reads itself, and what a program needs to be found.
+_PASSED_ON = ("PATH", "HOME", "LANG", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "TMPDIR", "TZ")
+
+
+def own_program() -> list[str]:
+    """The program that runs now; a frozen one is its own interpreter."""
+    return [sys.executable] if getattr(sys, "frozen", False) else [sys.executable, "-m", "chronex"]
+
+
+def upstream_of(address: PostgresAddress, environ: Mapping[str, str] = os.environ) -> Upstream:
+    """Where the database listens: the first host of the address, a socket where that is a directory."""
+    host = (address.parameters.get("host") or environ.get("PGHOST") or "localhost").split(",")[0]
+    port = int((address.parameters.get("port") or environ.get("PGPORT") or "5432").split(",")[0])
+    return f"{host}/.s.PGSQL.{port}" if host.startswith("/") else (host, port)
+
+
+def address_by_relay(address: PostgresAddress, port: int, schema: str) -> str:
+    """The same database by way of the relay, without a password, which goes into the environment.
+
+    The relay is not the host that a certificate names, so `verify-full` becomes `verify-ca` on this way.
+    """
+    given = dict(address.parameters)
+    user, database = given.pop("user", ""), given.pop("dbname", "")
+    for name in ("host", "port", "password", "hostaddr"):
+        given.pop(name, None)
+    if given.get("sslmode") == "verify-full":
+        given["sslmode"] = "verify-ca"
+    options = "&".join(f"{name}={quote(value, safe='')}" for name, value in {**given, "schema": schema}.items())
+    login = f"{quote(user, safe='')}@" if user else ""
+    return f"postgresql://{login}127.0.0.1:{port}/{quote(database, safe='')}?{options}"
+
+
+class TormentedNode:
+    """`number` names it; `program` may be changed between two starts, as an upgrade does."""
+
+    def __init__(self, number: int, directory: Path, address: PostgresAddress, schema: str, pace: int) -> None:
+        self.name = f"node-{number}"
+        self.directory = directory / self.name
+        self.directory.mkdir()
+        self.relay = Relay(upstream_of(address))
+        self.url = address_by_relay(address, self.relay.port, schema)
+        self.program: Sequence[str] = own_program()
+        self.clock_ahead_ms = 0
+        self.variables: dict[str, str] = {}  # further ones, from its next start on
+        self._pace = pace
+        self._password = address.parameters.get("password", "")
+        self._daemon: subprocess.Popen[bytes] | None = None
+
+    def environment(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        kept |= {name: value for name, value in os.environ.items() if name.startswith("PG")}
+        password = {"PGPASSWORD": self._password} if self._password else {}
+        return {
+            **kept, **password, PACE_VARIABLE: str(self._pace), CLOCK_VARIABLE: str(self.clock_ahead_ms),
+            "CHRONEX_STORE": self.url, "CHRONEX_STATE_DIR": str(self.directory / "state"), "CHRONEX_NODE": self.name,
+            **self.variables,
+        }  # fmt: skip
+
+    @property
+    def is_running(self) -> bool:
+        return self._daemon is not None and self._daemon.poll() is None
+
+    def start(self) -> None:
+        """Its log is kept beside its state, for whoever looks into a campaign that failed."""
+        with (self.directory / "log").open("ab") as log:
+            self._daemon = subprocess.Popen(  # noqa: S603  our own program
+                [*self.program, "run", "--headless"], cwd=self.directory, env=self.environment(),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+
+    def signal(self, number: int) -> None:
+        if self._daemon is not None and self.is_running:
+            self._daemon.send_signal(number)
+
+    def kill(self) -> None:
+        """kill -9 of the daemon alone; its keeper and its commands go on."""
+        self.signal(signal.SIGKILL)
+        self._wait()
+
+    def leave(self) -> None:
+        """As a person stops it."""
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGTERM)
+        self._wait()
+
+    def switch_off(self) -> None:
+        """The whole machine: the daemon, its keeper, and every command."""
+        while found := self.processes():
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self._wait()
+
+    def _wait(self) -> None:
+        if self._daemon is not None:
+            try:
+                self._daemon.wait(_LEAVE_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                self._daemon.kill()
+                self._daemon.wait()
+
+    def processes(self) -> set[int]:
+        """Every living process that has this node's way to the store in its environment."""
+        mark = f"@127.0.0.1:{self.relay.port}/".encode()
+        found: set[int] = set()
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                stores = [one for one in path.read_bytes().split(b"\0") if one.startswith(b"CHRONEX_STORE=")]
+                if any(mark in one or mark.removeprefix(b"@") in one for one in stores):
+                    found.add(int(path.parent.name))
+        return found - {os.getpid()}
+
+    def close(self) -> None:
+        self.switch_off()
+        self.relay.close()

@@ -1,0 +1,128 @@
+"""A whole machine in one import: every crontab, spool, anacrontab and timer, and what each loses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chronex.imports.import_result import Import, Proven, as_chronex_reads, prove, with_shared_defaults
+from chronex.imports.whole_machine import Place, read_machine
+from chronex.timing.zones import load_zone
+from tests.cli.conftest import Chronex
+
+NOW = 1_800_000_000
+BERLIN = load_zone("Europe/Berlin")
+FILES = {
+    "etc/crontab": (
+        "SHELL=/bin/sh\nPATH=/usr/sbin:/usr/bin:/sbin:/bin\n"
+        "17 * * * * root cd / && run-parts --report /etc/cron.hourly\n"
+        "25 6 * * * root test -x /usr/sbin/anacron || ( cd / && run-parts --report /etc/cron.daily )\n"
+    ),
+    "etc/cron.d/shop": "HOME=/srv/shop\n*/10 * * * * www-data php artisan queue:prune\n",
+    "etc/cron.d/old.dpkg-old": "* * * * * root broken\n",
+    "etc/cron.daily/backup.sh": "#!/bin/sh\n",
+    "etc/anacrontab": "SHELL=/bin/sh\n1\t5\tcron.daily\trun-parts --report /etc/cron.daily\n7 10 tidy tidy-up --all\n",
+    "var/spool/cron/crontabs/ann": "@reboot agent --start\n30 2 * * 1-5 report%Hello%\n",
+    "etc/systemd/system/dump.timer": "[Timer]\nOnCalendar=*-*-* 03:00\nPersistent=true\nRandomizedDelaySec=5min\n",
+    "lib/systemd/system/dump.service": (
+        "[Unit]\nConditionACPower=true\n[Service]\nType=oneshot\nExecStart=/usr/bin/pg_dump app\nUser=postgres\nGroup=adm\n"
+        "UMask=0027\nNice=10\nMemoryMax=2G\nCPUQuota=150%\nTasksMax=64\nLimitNOFILE=4096\nEnvironmentFile=/etc/default/pg\n"
+        "Environment=PGUSER=app\nWorkingDirectory=/var/backups\nTimeoutStopSec=90\nProtectSystem=full\n"
+    ),
+    "lib/systemd/system/idle.timer": "[Timer]\nOnCalendar=daily\n",
+}  # fmt: skip
+
+
+def lay_out(root: Path, *without: str) -> Place:
+    for name, text in FILES.items():
+        if name not in without:
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    wants = root / "etc/systemd/system/timers.target.wants"
+    wants.mkdir(parents=True, exist_ok=True)
+    (wants / "dump.timer").symlink_to("../dump.timer")
+    return Place(root, root / "etc")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return lay_out(tmp_path)
+
+
+def by_name(found: Import) -> dict[str, Proven]:
+    return {each.job.id: each for each in prove(found, NOW)[1]}
+
+
+def test_every_source_of_the_machine_is_read(place: Place) -> None:
+    found = read_machine(place, BERLIN)
+    assert {job.id: job.table.get("user") for job in found.jobs} == {
+        "cron-hourly": "root", "cron-daily": "root", "artisan": "www-data", "agent": "ann", "report": "ann",
+        "dump": "postgres",
+    }  # fmt: skip
+    assert [job.origin for job in found.jobs][2] == "/etc/cron.d/shop, line 2"
+    assert len(as_chronex_reads(with_shared_defaults(found)).jobs) == len(found.jobs)
+
+
+def test_what_the_machine_itself_passes_over_is_said_and_not_lost(place: Place) -> None:
+    found = read_machine(place, BERLIN)
+    assert found.lost == []
+    assert [text.partition(":")[0] for text in found.passed] == [
+        "/etc/cron.d/old.dpkg-old", "/etc/anacrontab", "/etc/cron.daily/backup.sh",
+    ]  # fmt: skip
+
+
+def test_a_service_is_carried_into_the_keys_and_the_rest_is_named(place: Place) -> None:
+    proven = by_name(read_machine(place, BERLIN))["dump"]
+    (task,) = as_chronex_reads(Import("machine", "Europe/Berlin", {}, [proven.job], [])).jobs[0].tasks
+    assert (task.user, task.group, task.umask, task.nice) == ("postgres", "adm", "0027", 10)
+    assert task.limits is not None
+    assert (task.limits.memory, task.limits.cpu, task.limits.tasks, task.limits.open_files) == (
+        2 << 30,
+        150,
+        64,
+        4096,
+    )
+    assert (task.env_file, task.env, task.directory) == (("/etc/default/pg",), {"PGUSER": "app"}, "/var/backups")
+    assert proven.job.table["grace_period"] == "90000ms"
+    assert proven.job.lost == ("ProtectSystem=full has no equivalent", "ConditionACPower=true has no equivalent")
+    assert (proven.verdict, proven.has_proven_times) == ("lost", True), "proven is said of its times alone"
+
+
+def test_with_anacron_its_jobs_come_and_what_leaves_them_to_it_goes(tmp_path: Path) -> None:
+    place = lay_out(tmp_path)
+    (tmp_path / "usr/sbin").mkdir(parents=True)
+    (tmp_path / "usr/sbin/anacron").touch()
+    found = read_machine(place, BERLIN)
+    jobs = {job.id: job for job in found.jobs}
+    assert (
+        jobs["anacron-cron-daily" if "anacron-cron-daily" in jobs else "cron-daily"].table["recovery"]
+        == "execute_last"
+    )
+    assert (jobs["tidy"].table["schedule"], jobs["tidy"].table["run"]) == ("40 7 * * 1", "tidy-up --all")
+    assert by_name(found)["tidy"].verdict == "differs"
+    assert [text for text in found.passed if text.startswith("/etc/crontab, line 4: left out")]
+
+
+@pytest.mark.parametrize("how", ["etc", "root", "argument"])
+def test_the_command_takes_a_machine_by_its_etc_or_its_root(chronex: Chronex, place: Place, how: str) -> None:
+    named = {"etc": [str(place.etc)], "root": ["machine", "--root", str(place.root)], "argument": [str(place.root)]}
+    done = chronex("import", *named[how], "--check", "--tz", "Europe/Berlin", "--now", "2027-01-01")
+    assert done.code == 1, "the sandbox of dump is lost"
+    assert done.out.splitlines()[-1] == "6 jobs: 5 the same, 1 with a loss; 2 things lost; the times of 5 proven"
+
+
+def test_a_machine_without_losses_is_exit_0(chronex: Chronex, tmp_path: Path) -> None:
+    place = lay_out(tmp_path, "lib/systemd/system/dump.service", "etc/systemd/system/dump.timer")
+    (place.etc / "systemd/system/timers.target.wants/dump.timer").unlink()
+    done = chronex("import", str(place.etc), "--check", "--tz", "UTC", "--now", "2027-01-01")
+    assert done.code == 0, done.out
+    assert "nothing lost" in done.out
+
+
+def test_what_cannot_be_read_is_lost(tmp_path: Path) -> None:
+    place = lay_out(tmp_path)
+    (place.etc / "systemd/system/timers.target.wants/gone.timer").symlink_to("../gone.timer")
+    (place.etc / "cron.d/large").write_bytes(b"#" * (1 << 20) + b"\n")
+    assert [lost.text for lost in read_machine(place, BERLIN).lost] == ["large", "gone.timer"]
