@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from chronex.channels.deadline import Deadline
 from chronex.channels.notice_message import NoticeMessage, page_of
-from chronex.channels.web_request import CONNECT_S, WITHIN_S, Answer, described
+from chronex.channels.web_request import CONNECT_S, WITHIN_S, DeliveryAnswer, described
 from chronex.text.instants import utc_datetime
 from chronex.text.terminal import terminal_safe
 
@@ -51,7 +51,9 @@ def mail_of(message: NoticeMessage, to: Sequence[str], sender: str, host: str) -
     return mail
 
 
-def send_mail(mail: EmailMessage, to: Sequence[str], server: MailServer, within_s: float = WITHIN_S) -> Answer:
+def send_mail(
+    mail: EmailMessage, to: Sequence[str], server: MailServer, within_s: float = WITHIN_S
+) -> DeliveryAnswer:
     """Never raises. Taken is what the server has taken for one address at least."""
     where = f"the mail server {server.host}:{server.port}"
     with Deadline(within_s) as deadline:
@@ -60,14 +62,16 @@ def send_mail(mail: EmailMessage, to: Sequence[str], server: MailServer, within_
         except smtplib.SMTPRecipientsRefused as error:
             codes = [code for code, _ in error.recipients.values()]
             words = "; ".join(_said(code, text) for code, text in error.recipients.values())
-            return Answer(f"{where} refuses every address: {words}", is_final=all(code >= 500 for code in codes))
+            return DeliveryAnswer(
+                f"{where} refuses every address: {words}", is_final=all(code >= 500 for code in codes)
+            )
         except smtplib.SMTPResponseException as error:
             is_final = isinstance(error, smtplib.SMTPDataError | smtplib.SMTPSenderRefused) and error.smtp_code >= 500
-            return Answer(f"{where} answered {_said(error.smtp_code, error.smtp_error)}", is_final=is_final)
+            return DeliveryAnswer(f"{where} answered {_said(error.smtp_code, error.smtp_error)}", is_final=is_final)
         except (OSError, smtplib.SMTPException, ValueError) as error:
             if deadline.is_over:
-                return Answer(f"{where} gave no answer within {within_s:g} s")
-            return Answer(f"{where}: {_described(error)}")
+                return DeliveryAnswer(f"{where} gave no answer within {within_s:g} s")
+            return DeliveryAnswer(f"{where}: {_described(error)}")
 
 
 def _described(error: Exception) -> str:
@@ -81,7 +85,7 @@ def _said(code: int, text: bytes | str) -> str:
     return f"{code} {' '.join(terminal_safe(words).split())[:200]}".strip()
 
 
-def _hand_over(mail: EmailMessage, to: Sequence[str], server: MailServer, deadline: Deadline) -> Answer:
+def _hand_over(mail: EmailMessage, to: Sequence[str], server: MailServer, deadline: Deadline) -> DeliveryAnswer:
     connection = _WatchedSmtps(server, deadline) if server.tls else _WatchedSmtp(server, deadline)
     try:
         if server.starttls:
@@ -99,7 +103,7 @@ def _hand_over(mail: EmailMessage, to: Sequence[str], server: MailServer, deadli
     with contextlib.suppress(OSError, smtplib.SMTPException):
         connection.quit()
     left_out = "; ".join(f"not for {address}: {_said(*answer)}" for address, answer in refused.items())
-    return Answer(said=f"250 taken{f', {left_out}' if left_out else ''}")
+    return DeliveryAnswer(said=f"250 taken{f', {left_out}' if left_out else ''}")
 
 
 class _WatchedSmtp(smtplib.SMTP):
