@@ -15,7 +15,7 @@ import msgspec
 
 from chronex.channels.mail_delivery import MailServer, mail_of, send_mail
 from chronex.channels.notice_message import NoticeMessage, json_of, page_of
-from chronex.channels.web_request import WITHIN_S, DeliveryAnswer, ask
+from chronex.channels.web_request import WITHIN_S, Reply, ask
 from chronex.channels.webhook_bodies import body_of
 from chronex.jobfile.notify_table import SmtpSettings
 from chronex.model.channels import Channel, ChannelKind, is_reference
@@ -38,19 +38,19 @@ class DeliveryMeans:
     within_s: float = WITHIN_S
 
 
-async def deliver(channel: Channel, message: NoticeMessage, means: DeliveryMeans) -> DeliveryAnswer:
+async def deliver(channel: Channel, message: NoticeMessage, means: DeliveryMeans) -> Reply:
     """Never raises for the channel's sake; a thread of its own does what blocks."""
     if channel.kind is ChannelKind.COMMAND:
         return await _to_command(channel, message, means)
     return await on_thread(lambda: _blocking(channel, message, means))
 
 
-def _blocking(channel: Channel, message: NoticeMessage, means: DeliveryMeans) -> DeliveryAnswer:
+def _blocking(channel: Channel, message: NoticeMessage, means: DeliveryMeans) -> Reply:
     if channel.kind is ChannelKind.MAIL:
         return _by_mail(channel, message, means)
     url = resolved(channel.name, channel.url, means)
     if isinstance(url, NotStarted):
-        return DeliveryAnswer(url.error)
+        return Reply(url.error)
     headers = {"X-Chronex-Delivery": message.delivery}
     if channel.kind is ChannelKind.HEALTHCHECKS:
         body = page_of(message).encode()[-_LONGEST_PING:]
@@ -78,11 +78,11 @@ def resolved(name: str, written: str, means: DeliveryMeans) -> str | NotStarted:
     return secret_value(name, written, means.run_context.inheritance) if is_reference(written) else written
 
 
-def _by_mail(channel: Channel, message: NoticeMessage, means: DeliveryMeans) -> DeliveryAnswer:
+def _by_mail(channel: Channel, message: NoticeMessage, means: DeliveryMeans) -> Reply:
     settings = means.smtp or SmtpSettings()
     password = resolved("smtp.password", settings.password, means)
     if isinstance(password, NotStarted):
-        return DeliveryAnswer(password.error)
+        return Reply(password.error)
     server = MailServer(
         settings.host, settings.port, settings.user, password, settings.starttls, settings.tls, settings.sender
     )
@@ -93,7 +93,7 @@ def _by_mail(channel: Channel, message: NoticeMessage, means: DeliveryMeans) -> 
     return answer
 
 
-async def _to_command(channel: Channel, message: NoticeMessage, means: DeliveryMeans) -> DeliveryAnswer:
+async def _to_command(channel: Channel, message: NoticeMessage, means: DeliveryMeans) -> Reply:
     context = means.run_context
     variables = {
         "CHRONEX_NOTICE": message.kind,
@@ -106,7 +106,7 @@ async def _to_command(channel: Channel, message: NoticeMessage, means: DeliveryM
     }
     content = msgspec.json.encode(json_of(message)) + b"\n"
     problem = await send_to_command(channel.run, content, variables, context, means.within_s)
-    return DeliveryAnswer(problem, "exit code 0" if not problem else "")
+    return Reply(problem, "exit code 0" if not problem else "")
 
 
 async def on_thread(work: Callable[[], Value]) -> Value:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from chronex.channels.deadline import Deadline
 from chronex.channels.notice_message import NoticeMessage, page_of
-from chronex.channels.web_request import CONNECT_S, WITHIN_S, DeliveryAnswer, described
+from chronex.channels.web_request import CONNECT_S, WITHIN_S, Reply, described
 from chronex.text.instants import utc_datetime
 from chronex.text.terminal import terminal_safe
 
@@ -51,9 +51,7 @@ def mail_of(message: NoticeMessage, to: Sequence[str], sender: str, host: str) -
     return mail
 
 
-def send_mail(
-    mail: EmailMessage, to: Sequence[str], server: MailServer, within_s: float = WITHIN_S
-) -> DeliveryAnswer:
+def send_mail(mail: EmailMessage, to: Sequence[str], server: MailServer, within_s: float = WITHIN_S) -> Reply:
     """Never raises. Taken is what the server has taken for one address at least."""
     where = f"the mail server {server.host}:{server.port}"
     with Deadline(within_s) as deadline:
@@ -62,16 +60,14 @@ def send_mail(
         except smtplib.SMTPRecipientsRefused as error:
             codes = [code for code, _ in error.recipients.values()]
             words = "; ".join(_said(code, text) for code, text in error.recipients.values())
-            return DeliveryAnswer(
-                f"{where} refuses every address: {words}", is_final=all(code >= 500 for code in codes)
-            )
+            return Reply(f"{where} refuses every address: {words}", is_final=all(code >= 500 for code in codes))
         except smtplib.SMTPResponseException as error:
             is_final = isinstance(error, smtplib.SMTPDataError | smtplib.SMTPSenderRefused) and error.smtp_code >= 500
-            return DeliveryAnswer(f"{where} answered {_said(error.smtp_code, error.smtp_error)}", is_final=is_final)
+            return Reply(f"{where} answered {_said(error.smtp_code, error.smtp_error)}", is_final=is_final)
         except (OSError, smtplib.SMTPException, ValueError) as error:
             if deadline.is_over:
-                return DeliveryAnswer(f"{where} gave no answer within {within_s:g} s")
-            return DeliveryAnswer(f"{where}: {_described(error)}")
+                return Reply(f"{where} gave no answer within {within_s:g} s")
+            return Reply(f"{where}: {_described(error)}")
 
 
 def _described(error: Exception) -> str:
@@ -85,7 +81,7 @@ def _said(code: int, text: bytes | str) -> str:
     return f"{code} {' '.join(terminal_safe(words).split())[:200]}".strip()
 
 
-def _hand_over(mail: EmailMessage, to: Sequence[str], server: MailServer, deadline: Deadline) -> DeliveryAnswer:
+def _hand_over(mail: EmailMessage, to: Sequence[str], server: MailServer, deadline: Deadline) -> Reply:
     connection = _WatchedSmtps(server, deadline) if server.tls else _WatchedSmtp(server, deadline)
     try:
         if server.starttls:
@@ -103,7 +99,7 @@ def _hand_over(mail: EmailMessage, to: Sequence[str], server: MailServer, deadli
     with contextlib.suppress(OSError, smtplib.SMTPException):
         connection.quit()
     left_out = "; ".join(f"not for {address}: {_said(*answer)}" for address, answer in refused.items())
-    return DeliveryAnswer(said=f"250 taken{f', {left_out}' if left_out else ''}")
+    return Reply(said=f"250 taken{f', {left_out}' if left_out else ''}")
 
 
 class _WatchedSmtp(smtplib.SMTP):

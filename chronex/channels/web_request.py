@@ -23,7 +23,7 @@ _SHOWN = 200
 _REFUSED = (400, 405, 411, 413, 414, 415, 422, 431)
 
 
-class DeliveryAnswer(NamedTuple):
+class Reply(NamedTuple):
     """What came of a try. `problem` is empty where it was taken; `is_final`: the same message is never taken."""
 
     problem: str = ""
@@ -33,22 +33,22 @@ class DeliveryAnswer(NamedTuple):
 
 def ask(
     method: str, url: str, body: bytes = b"", headers: Mapping[str, str] | None = None, within_s: float = WITHIN_S
-) -> DeliveryAnswer:
+) -> Reply:
     """Never raises. No word of the answer holds more of the address than its host."""
     problem = url_problem(url)
     if problem:
-        return DeliveryAnswer(problem)
+        return Reply(problem)
     where = shown_host(url)
     with Deadline(within_s) as deadline:
         try:
             return _exchange(method, url, body, headers or {}, deadline)
         except (OSError, http.client.HTTPException, ValueError) as error:
             if deadline.is_over:
-                return DeliveryAnswer(f"{where} gave no answer within {within_s:g} s")
-            return DeliveryAnswer(f"{where}: {described(error)}")
+                return Reply(f"{where} gave no answer within {within_s:g} s")
+            return Reply(f"{where}: {described(error)}")
 
 
-def _exchange(method: str, url: str, body: bytes, headers: Mapping[str, str], deadline: Deadline) -> DeliveryAnswer:
+def _exchange(method: str, url: str, body: bytes, headers: Mapping[str, str], deadline: Deadline) -> Reply:
     parts = urlsplit(url)
     connection = _connection(parts.scheme, parts.hostname or "", parts.port)
     try:
@@ -75,16 +75,16 @@ def _connection(scheme: str, host: str, port: int | None) -> http.client.HTTPCon
     return http.client.HTTPConnection(host, port, timeout=CONNECT_S)
 
 
-def _judged(where: str, status: int, body: bytes) -> DeliveryAnswer:
+def _judged(where: str, status: int, body: bytes) -> Reply:
     words = " ".join(terminal_safe(body.decode("utf-8", "replace")).split())[:_SHOWN]
     said = f"{status}{f' {words}' if words else ''}"
     if 200 <= status < 300:
-        return DeliveryAnswer(said=said)
+        return Reply(said=said)
     if 300 <= status < 400:
-        return DeliveryAnswer(
+        return Reply(
             f"{where} answered {status}, and redirects are not followed; write the address that it names", said
         )
-    return DeliveryAnswer(f"{where} answered {said}", said, status in _REFUSED)
+    return Reply(f"{where} answered {said}", said, status in _REFUSED)
 
 
 def described(error: Exception) -> str:

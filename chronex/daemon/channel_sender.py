@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from chronex.channels.compose import Composed, Sender, compose
 from chronex.channels.delivery import DeliveryMeans, deliver
 from chronex.channels.notice_message import NoticeMessage, last_lines
-from chronex.channels.web_request import DeliveryAnswer
+from chronex.channels.web_request import Reply
 from chronex.clock import Clock
 from chronex.daemon.log_handlers import log_event
 from chronex.engine import outbox
@@ -109,7 +109,7 @@ class ChannelSender:
         channel = _channel_of(job, notice.channel)
         if channel is None:
             problem = "no job that is stored names this channel any more"
-            await self._refused(notice, DeliveryAnswer(problem, is_final=True), outbox.KEPT_MS)
+            await self._refused(notice, Reply(problem, is_final=True), outbox.KEPT_MS)
             return False
         message = await asyncio.to_thread(_with_output, found, self._context.logs)
         answer = await self._try(channel, message)
@@ -121,17 +121,17 @@ class ChannelSender:
         await self._store.update_async(outbox.delivered(notice, self._clock.wall_ms(), is_told=is_told))
         return True
 
-    async def _try(self, channel: Channel, message: NoticeMessage) -> DeliveryAnswer:
+    async def _try(self, channel: Channel, message: NoticeMessage) -> Reply:
         means = DeliveryMeans(self._context, self._sender.host, self.smtp)
         try:
             return await asyncio.wait_for(deliver(channel, message, means), LONGEST_S)
         except TimeoutError:
-            return DeliveryAnswer(f"no answer within {LONGEST_S:g} s")
+            return Reply(f"no answer within {LONGEST_S:g} s")
         except Exception as error:
             # A mistake of ours in one message must not stop the others, nor the schedule.
-            return DeliveryAnswer(f"it could not be sent: {type(error).__name__}: {error}", is_final=True)
+            return Reply(f"it could not be sent: {type(error).__name__}: {error}", is_final=True)
 
-    async def _refused(self, notice: Notice, answer: DeliveryAnswer, keep_ms: int) -> None:
+    async def _refused(self, notice: Notice, answer: Reply, keep_ms: int) -> None:
         now_ms = self._clock.wall_ms()
         update = outbox.refused(notice, answer.problem, now_ms, is_final=answer.is_final, keep_ms=keep_ms)
         is_over = await self._store.update_async(update)

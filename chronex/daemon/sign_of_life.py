@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chronex.channels.delivery import DeliveryMeans, on_thread, resolved
-from chronex.channels.web_request import DeliveryAnswer, ask
+from chronex.channels.web_request import Reply, ask
 from chronex.daemon.loop import Daemon
 from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.jobfile.notify_table import HeartbeatSettings
@@ -29,6 +29,6 @@ def heartbeat_task(daemon: Daemon, settings: HeartbeatSettings) -> PeriodicTask:
     return PeriodicTask("heartbeat address", settings.every_ms / 1000, beat)
 
 
-def _asked(written: str, means: DeliveryMeans) -> DeliveryAnswer:
+def _asked(written: str, means: DeliveryMeans) -> Reply:
     url = resolved("heartbeat", written, means)
-    return DeliveryAnswer(url.error) if isinstance(url, NotStarted) else ask("GET", url, within_s=_WITHIN_S)
+    return Reply(url.error) if isinstance(url, NotStarted) else ask("GET", url, within_s=_WITHIN_S)

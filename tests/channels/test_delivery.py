@@ -17,7 +17,7 @@ import pytest
 from chronex.channels.delivery import DeliveryMeans, deliver, ping_address
 from chronex.channels.mail_delivery import mail_of
 from chronex.channels.notice_message import NoticeMessage, last_lines, page_of
-from chronex.channels.web_request import DeliveryAnswer, ask
+from chronex.channels.web_request import Reply, ask
 from chronex.channels.webhook_bodies import body_of
 from chronex.jobfile.notify_table import SmtpSettings
 from chronex.model.channels import TEMPLATES, Channel, ChannelKind
@@ -53,7 +53,7 @@ def means(tmp_path: Path) -> DeliveryMeans:
     return DeliveryMeans(context, "db1")
 
 
-def send(channel: Channel, means: DeliveryMeans, message: NoticeMessage = MESSAGE) -> DeliveryAnswer:
+def send(channel: Channel, means: DeliveryMeans, message: NoticeMessage = MESSAGE) -> Reply:
     return asyncio.run(asyncio.wait_for(deliver(channel, message, means), 30))
 
 
@@ -71,7 +71,7 @@ def to(channel: Channel, url: str) -> Channel:
 
 def test_a_webhook_is_sent_json_with_the_delivery_in_a_header(means: DeliveryMeans) -> None:
     with web_server() as server:
-        assert send(to(HOOK, f"{server.url}/hooks/secret?x=1"), means) == DeliveryAnswer(said="200 ok")
+        assert send(to(HOOK, f"{server.url}/hooks/secret?x=1"), means) == Reply(said="200 ok")
     (request,) = server.requests
     assert (request.method, request.path) == ("POST", "/hooks/secret?x=1")
     assert request.headers["x-chronex-delivery"] == "backup/1/failing/2/ops"

@@ -11,7 +11,7 @@ from chronex.cli.output import out, paint, print_json, print_result, timed
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.channels.web_request import DeliveryAnswer
+    from chronex.channels.web_request import Reply
     from chronex.jobfile import JobFile
     from chronex.model.channels import Channel
     from chronex.model.records import Notice
@@ -205,13 +205,13 @@ def run_test(name: str, config: str | None, store: str | None, form: str) -> int
     return 1 if answer.problem else 0
 
 
-def _test_text(channel: Channel, answer: DeliveryAnswer) -> str:
+def _test_text(channel: Channel, answer: Reply) -> str:
     if answer.problem:
         return f"{channel.name} did not take it: {answer.problem}"
     return f"{channel.name} has taken it ({channel.kind}: {channel.shown_target}); it answered: {answer.said}"
 
 
-def _sent(channel: Channel, config: str | None) -> DeliveryAnswer:
+def _sent(channel: Channel, config: str | None) -> Reply:
     import asyncio
     import socket
     from pathlib import Path
