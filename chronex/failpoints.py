@@ -40,6 +40,7 @@ POINTS: dict[str, str] = {
     "check due": "the command has ended well, and its check was not asked",
     "end recorded": "the end is on record, and what follows from it is not started",
     "hook ended": "a hook was called, and that is not on record",
+    "notice delivered": "a channel has taken a notice, and that is not on record",
     "history trimmed": "one step of retention is done",
     "stop asked": "no more is claimed, and running work has been asked to end",
     "node leaving": "all has ended, and that the daemon has stopped is not on record",

@@ -25,7 +25,7 @@ BELOW_DECISION = BELOW_TIMING | {"timing"}
 BELOW_JOBFILE = BELOW_DECISION | {"decision"}
 BELOW_ENGINE = BELOW_JOBFILE | {"storage"}
 BELOW_VIEWS = BELOW_ENGINE | {"engine"}
-BELOW_DAEMON = BELOW_VIEWS | {"jobfile", "views", "run", "keeper", "store", "verify"}
+BELOW_DAEMON = BELOW_VIEWS | {"jobfile", "views", "run", "keeper", "store", "verify", "channels"}
 BELOW_CLI = BELOW_DAEMON | {"daemon", "declarative", "lint", "lsp", "imports", "testing", "chronex"}
 ALLOWED: dict[str, set[str]] = {
     "version": set(),
@@ -46,6 +46,7 @@ ALLOWED: dict[str, set[str]] = {
     "keeper": FOUNDATION | {"model", "run"},
     "store": FOUNDATION | {"model", "storage"},
     "verify": BELOW_VIEWS | {"jobfile"},
+    "channels": BELOW_VIEWS | {"jobfile", "run"},
     "daemon": BELOW_DAEMON,
     "declarative": BELOW_DAEMON | {"daemon"},
     "lint": BELOW_JOBFILE | {"jobfile"},
@@ -62,7 +63,7 @@ ALLOWED: dict[str, set[str]] = {
 # Inside the engine a module may import those of the rows above its own. `commands` and `update` stand beside each other.
 ENGINE_ROWS: list[set[str]] = [
     {"execution_report", "usual", "group_limits"},
-    {"orders", "plan", "decided_spans", "job_counters"},
+    {"orders", "plan", "decided_spans", "job_counters", "outbox"},
     {
         "admit",
         "unknown_ends",
@@ -103,6 +104,7 @@ SHARED_MODULES = {
     "doctor": _COMMAND,
     "groups": _COMMAND,
     "nodes": _COMMAND,
+    "notify": _COMMAND,
     "reload": _COMMAND,
     "state": _COMMAND,
     "status": _COMMAND,

@@ -254,6 +254,12 @@ def _backfill() -> Declaration:
     return backfill
 
 
+def _notify() -> Declaration:
+    from chronex.cli.commands.notify import notify
+
+    return notify
+
+
 def _dlq() -> Declaration:
     from chronex.cli.commands.dlq import dlq
 
@@ -408,6 +414,7 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
         "Run the times of a span that a job never ran, also before it existed. Ctrl-C cancels; ask again to go on.",
     ),
     "dlq": (_dlq, "Dead letters: runs that failed for good."),
+    "notify": (_notify, "Channels of notices: which there are, whether they work, and what waits for them."),
     "state": (_state, "Small values that a task keeps between its runs."),
     "torture": (
         _torture,
@@ -437,7 +444,7 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     "version": (_version, "Show the version."),
 }
 # The commands with commands below them; typer lists them after all others.
-_GROUPS = frozenset({"dlq", "state", "store", "service"})
+_GROUPS = frozenset({"dlq", "notify", "state", "store", "service"})
 # `chronex why backup -2h`: a time before now is no option, and no -h either.
 _SETTINGS: dict[str, dict[str, Any]] = {"why": {"ignore_unknown_options": True, "help_option_names": ["--help"]}}
 

@@ -14,7 +14,7 @@ from chronex.expr.describe import describe
 from chronex.model.job import Call, Job, Task, TaskCheck, Work
 from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.placement import describe_placement
-from chronex.model.policies import CrashCheck, CrashPolicy, RecoveryPolicy, RetryPolicy, RunOn
+from chronex.model.policies import CrashCheck, CrashPolicy, NotifyPolicy, RecoveryPolicy, RetryPolicy, RunOn
 from chronex.model.reasons import text_of
 from chronex.model.states import OccurrenceState
 from chronex.text.durations import brief_duration, format_duration
@@ -517,7 +517,7 @@ def _policies_json(job: Job) -> dict[str, Any]:
         "log_limit": job.log_limit,
         "spread": None if job.spread is None else _plain(job.spread),
         "dst": None if job.dst is None else _plain(job.dst),
-        "notify": None if job.notify is None else _plain(job.notify),
+        "notify": None if job.notify is None else _notify_json(job.notify),
         "expect_within_ms": job.expect_within_ms,
         "expect": "usual" if job.expect_usual else None,
         "pause_after_failures": job.pause_after_failures,
@@ -527,6 +527,19 @@ def _policies_json(job: Job) -> dict[str, Any]:
         "wait_at_most_ms": job.wait_at_most_ms if job.wait_for else None,
         "on_start": _work_json(job.on_start),
         "on_complete": _work_json(job.on_complete),
+    }
+
+
+def _notify_json(notify: NotifyPolicy) -> dict[str, Any]:
+    """Without the paths of web addresses, which may be all that keeps strangers out."""
+    return {
+        "run": notify.run,
+        "to": [{"channel": one.name, "kind": one.kind.value, "target": one.shown_target} for one in notify.channels],
+        "on": sorted(event.value for event in notify.events),
+        "after_failures": notify.after_failures,
+        "on_recovery": notify.on_recovery,
+        "on_errors": notify.on_errors,
+        "long_after_ms": notify.long_after_ms,
     }
 
 

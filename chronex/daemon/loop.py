@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -18,6 +18,7 @@ from chronex.daemon.clock_following import ClockFollower
 from chronex.daemon.condition_watch import ConditionWatch
 from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
+from chronex.daemon.node_troubles import NodeTroubles
 from chronex.daemon.periodic_tasks import PeriodicTask, PeriodicTasks
 from chronex.daemon.registration import RENEW_S, Registration, clock_facts, running_attempts
 from chronex.daemon.wakeups import LONGEST_BETWEEN_CHECKS_MS, Rest, WakeupDetector, wake_on_clock_set
@@ -37,6 +38,7 @@ from chronex.model.event import Event
 from chronex.model.placement import fits_node
 from chronex.model.policies import StopMode
 from chronex.model.records import Node
+from chronex.model.trouble_codes import TroubleCode
 from chronex.run import RunContext, is_alive
 from chronex.run.functions import Calls
 from chronex.run.secret_values import has_secret
@@ -76,6 +78,7 @@ class Daemon:
         self.store = store
         self.engine = engine
         self.clock = run_context.clock
+        self.troubles = NodeTroubles(self.clock, self._tell_troubles)
         self.registration = Registration(store, node, self.clock, self._described)
         self.registration.on_trusted = self._tell_keepers
         if isinstance(store, FailsOver):
@@ -108,7 +111,8 @@ class Daemon:
         )
         if node.lease_ms:
             own = (PeriodicTask("lease", RENEW_S, self._heartbeat), *own[1:])
-        self.periodic = PeriodicTasks((*own, *periodic), self.clock, self.journal)
+        self.periodic = PeriodicTasks((*own, *periodic), self.clock, self._note_chore)
+        self.closers: list[Callable[[], Awaitable[None]]] = []  # what goes on beside the loop ends by these
         self.clock_follower = ClockFollower(store, self.clock, node.id, settings.timezone, self.journal)
         # Called when the job file has changed the settings.
         self.settings_listeners: list[Callable[[SchedulerSettings], None]] = []
@@ -131,12 +135,31 @@ class Daemon:
             self.keepers.trust(trust, sent_ms + TRUSTED_MS)
 
     def _described(self, node: Node) -> Node:
-        described = replace(node, functions=self.calls.names, imports=self.calls.can_import)
+        described = replace(
+            node, functions=self.calls.names, imports=self.calls.can_import, troubles=self.troubles.found
+        )
         if not node.lease_ms:
             return described
         lacking = tuple(sorted(self.engine.lacking_secrets))
         facts = clock_facts(self.clock)
         return replace(described, awake_since_ms=self._detector.since_ms, lacking_secrets=lacking, **facts)
+
+    def _tell_troubles(self) -> None:
+        if self.is_at_work:
+            self._note(self._tell_functions())  # else the next heartbeat tells it
+
+    def _note_chore(self, name: str, data: dict[str, Any]) -> None:
+        chore = str(data["chore"])
+        if name == "ChoreFailed":
+            self.troubles.begin(TroubleCode.CHORE_FAILS, f"{chore}: {data['reason']}", chore)
+        else:
+            self.troubles.end(TroubleCode.CHORE_FAILS, chore)
+        self.journal(name, data)
+
+    @property
+    def is_able_to_start(self) -> bool:
+        """Whether what is due would be recorded and started."""
+        return self._away_since_ms is None and self.registration.is_trusted and not self.is_stopping
 
     def stop(self, mode: StopMode | None = None, within_ms: int | None = None) -> None:
         """No new claim from now on; what runs is left, waited for or stopped, by default as the settings say.
@@ -481,6 +504,8 @@ class Daemon:
         self.executor.prestart.discard()
         self._conditions.stop()
         await self.periodic.stop()
+        for close in self.closers:
+            await close()
         if not self._stopping.is_set():  # `once`: all that was due runs to its end, later tasks of its jobs too
             await self.executor.finish()
         self.journal("SchedulerStopRequested", {"node": self.node.id})

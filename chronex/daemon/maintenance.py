@@ -9,11 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from platformdirs import user_state_path
+
+from chronex.channels.compose import Sender
+from chronex.daemon.channel_sender import ChannelSender
 from chronex.daemon.log_sender import LogSender
 from chronex.daemon.loop import HEARTBEAT_S, Daemon
 from chronex.daemon.notify import Notifier
 from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.daemon.retention import MeasuredStore, Retention, free_space_task
+from chronex.daemon.sign_of_life import heartbeat_task
 from chronex.engine.membership import is_here
 from chronex.jobfile import SchedulerSettings
 from chronex.model.records import Node
@@ -26,8 +31,9 @@ _SILENT_MS = round(3 * HEARTBEAT_S * 1000)
 def add_maintenance(daemon: Daemon, logs: LogDirectory, settings: SchedulerSettings) -> None:
     """Give the daemon its periodic tasks of maintenance, and let changed settings reach them."""
     retention = Retention(daemon.store, logs, settings, daemon.clock, daemon.age_ms)
+    channels = ChannelSender(daemon.store, daemon.executor.run_context, _sender(daemon), settings.smtp)
     sender_id = daemon.node.id if daemon.registration.is_shared else ""
-    notifier = Notifier(daemon.store, daemon.executor.run_context, sender_id)
+    notifier = Notifier(daemon.store, daemon.executor.run_context, sender_id, channels)
     tasks = [notifier.periodic_task(), retention.periodic_task()]
     if isinstance(daemon.store, MeasuredStore):
         tasks.append(free_space_task(daemon.store, daemon.journal))
@@ -38,7 +44,18 @@ def add_maintenance(daemon: Daemon, logs: LogDirectory, settings: SchedulerSetti
         daemon.executor.on_recorded = sender.share
         daemon.periodic.add(sender.periodic_task())
         daemon.periodic.add(retention.own_logs_task())
-    daemon.settings_listeners.append(retention.use)
+    daemon.closers.append(channels.stop)
+    daemon.settings_listeners += [retention.use, channels.use]
+    if settings.heartbeat is not None:
+        daemon.periodic.add(heartbeat_task(daemon, settings.heartbeat))
+
+
+def _sender(daemon: Daemon) -> Sender:
+    """This node, and its store as a command has to name it."""
+    named = daemon.executor.run_context.environment.get("CHRONEX_STORE", "")
+    usual = str(user_state_path("chronex", appauthor=False) / "store")
+    node = daemon.node
+    return Sender(node.host, node.id, node.host_id, "" if named == usual else named)
 
 
 def _by_one_node(daemon: Daemon, task: PeriodicTask) -> PeriodicTask:

@@ -33,6 +33,7 @@ from chronex.model.job import is_name
 from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.policies import RecoveryStrategy
 from chronex.model.records import Node
+from chronex.model.trouble_codes import TroubleCode
 from chronex.storage import journal, keys
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, pages
@@ -544,6 +545,7 @@ async def serve_metrics(daemon: Daemon, settings: SchedulerSettings) -> AsyncIte
     except OSError as error:
         problem = {"address": str(settings.metrics), "reason": error.strerror or str(error)}
         daemon.journal("MetricsUnavailable", problem)
+        daemon.troubles.begin(TroubleCode.METRICS_UNAVAILABLE, f"{settings.metrics}: {problem['reason']}")
     else:
         daemon.periodic.add(PeriodicTask("metrics", FOLLOW_EVERY_S, server.follow))
         log_event(log, "metrics served", {"address": str(settings.metrics)})

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from chronex.clock import Clock
+from chronex.daemon.channel_sender import ChannelSender
 from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.engine import notices
 from chronex.engine.usual import slow_run
@@ -29,15 +30,19 @@ AT_ONCE = 4
 LONGEST_S = 20.0
 LONGEST_REASON = 2_000
 _JOBS_AT_ONCE = 1_000
+NoteFn = Callable[[Records, str], bool]
 
 
 class Notifier:
-    """Finds late jobs and slow runs every LATE_EVERY_MS, and sends the notices that wait."""
+    """Finds late jobs, slow runs and long ones every LATE_EVERY_MS, and sends the notices that wait."""
 
-    def __init__(self, store: Store, run_context: RunContext, node: str = "") -> None:
+    def __init__(
+        self, store: Store, run_context: RunContext, node: str = "", channels: ChannelSender | None = None
+    ) -> None:
         """`node` is who sends, where others work on the store too: it claims a notice before it sends it."""
         self._node = node
         self._store = store
+        self._channels = channels
         self._run_context = run_context
         self._clock: Clock = run_context.clock
         self._next_late_check_ms = 0
@@ -50,6 +55,8 @@ class Notifier:
         if self._clock.monotonic_ms() >= self._next_late_check_ms:
             self._next_late_check_ms = self._clock.monotonic_ms() + LATE_EVERY_MS
             await asyncio.to_thread(self.find_late)
+        if self._channels is not None:
+            await self._channels.start_due()
         now_ms, counter = self._clock.wall_ms(), self._store.wait(-1, 0)
         if counter == self._none_at:
             return
@@ -64,22 +71,23 @@ class Notifier:
         now_ms = self._clock.wall_ms()
         while True:
 
-            def late_page(tx: ReadTransaction, after: str | None = after) -> tuple[list[str], list[str], str | None]:
+            def page(tx: ReadTransaction, after: str | None = after) -> tuple[list[tuple[NoteFn, str]], str | None]:
                 reading = Reading(tx)
                 jobs = reading.expecting(after, _JOBS_AT_ONCE)
-                late = [job.id for job in jobs if notices.overdue(reading, job, now_ms) is not None]
-                slow = [job.id for job in jobs if slow_run(reading, job, now_ms) is not None]
-                return late, slow, jobs[-1].id if jobs else None
+                late = [
+                    (notices.note_late, job.id) for job in jobs if notices.overdue(reading, job, now_ms) is not None
+                ]
+                slow = [(notices.note_slow, job.id) for job in jobs if slow_run(reading, job, now_ms) is not None]
+                long = [(notices.note_long, job.id) for job in jobs if notices.long_run(reading, job, now_ms)]
+                return [*late, *slow, *long], jobs[-1].id if jobs else None
 
-            late, slow, after = self._store.view(late_page)
-            for name in late:
-                self._note(notices.note_late, name, now_ms)
-            for name in slow:
-                self._note(notices.note_slow, name, now_ms)
+            found, after = self._store.view(page)
+            for note, name in found:
+                self._note(note, name, now_ms)
             if after is None:
                 return
 
-    def _note(self, note: Callable[[Records, str], object], name: str, now_ms: int) -> None:
+    def _note(self, note: NoteFn, name: str, now_ms: int) -> None:
         self._store.update(lambda tx: note(Records(tx, now_ms), name), scope=scopes.of_jobs(name))
 
     def _due(self, reading: Reading, now_ms: int, counter: int) -> list[tuple[Notice, Job | None]]:
@@ -90,7 +98,7 @@ class Notifier:
         return [(notice, records.job(notice.job)) for notice in notices.claim(records, self._node, AT_ONCE)]
 
     async def _send(self, notice: Notice, job: Job | None) -> None:
-        if job is None or job.notify is None:
+        if job is None or job.notify is None or job.notify.run is None:
             await self._record_result(notice, "the job has no notify command any more")
             return
         report = report_of(notice)

@@ -19,10 +19,11 @@ from chronex.engine.update import Change, Policy, apply_jobs
 from chronex.engine.update.sources import JobSource
 from chronex.errors import ChronexError
 from chronex.jobfile import JobFile, JobFileError, SchedulerSettings
+from chronex.model.trouble_codes import TroubleCode
 
 CHECK_EVERY_S = 2.0
 # What is set up once, when the daemon starts.
-_NEED_A_RESTART = ("metrics", "metrics_public", "reaper_interval_ms", "labels")
+_NEED_A_RESTART = ("metrics", "metrics_public", "reaper_interval_ms", "labels", "heartbeat")
 Signature = tuple[int, int, int]
 
 
@@ -48,6 +49,7 @@ class Reloader:
     def __init__(self, daemon: Daemon, file: JobFileSource) -> None:
         self._daemon = daemon
         self._file = file
+        self._begun_with = daemon.executor.settings
         self._known = self._seen = _signature(file.path)
         self._at_work = asyncio.Lock()
 
@@ -82,8 +84,11 @@ class Reloader:
                 found = await asyncio.to_thread(self._file.load)
                 counts = await asyncio.to_thread(self._apply, found, why)
             except ChronexError as error:
-                self._journal("ConfigurationRejected", why, _error_fields(error))
+                fields = _error_fields(error)
+                self._journal("ConfigurationRejected", why, fields)
+                self._daemon.troubles.begin(TroubleCode.JOB_FILE_REJECTED, f"{self._file.path}: {fields['error']}")
                 return
+            self._daemon.troubles.end(TroubleCode.JOB_FILE_REJECTED)
             self._journal("ConfigurationApplied", why, {**counts, **self._use(found.settings)})
 
     def _refuse_empty(self) -> None:
@@ -106,14 +111,19 @@ class Reloader:
 
     def _use(self, settings: SchedulerSettings) -> dict[str, Any]:
         """Settings that can change while it runs; those that cannot are named."""
-        daemon, before = self._daemon, self._daemon.executor.settings
+        daemon = self._daemon
         daemon.engine.slots = settings.max_concurrent_jobs
         daemon.engine.pace = settings.catch_up
         daemon.executor.settings = settings
         daemon.clock_follower.zone = settings.timezone
         for use in daemon.settings_listeners:
             use(settings)
-        fixed = [name for name in _NEED_A_RESTART if getattr(before, name) != getattr(settings, name)]
+        fixed = [name for name in _NEED_A_RESTART if getattr(self._begun_with, name) != getattr(settings, name)]
+        if fixed:
+            names = ", ".join(name.removesuffix("_ms") for name in fixed)
+            daemon.troubles.begin(TroubleCode.RESTART_NEEDED, names)
+        else:
+            daemon.troubles.end(TroubleCode.RESTART_NEEDED)
         return {"restart_for": ", ".join(fixed)} if fixed else {}
 
     def _journal(self, name: str, why: str, data: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from chronex.engine.decided_spans import spans_with_latest
 from chronex.engine.group_limits import CONDITIONS
 from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.lines import Lines, line_key, places_of
+from chronex.engine.notices import note_missed
 from chronex.engine.orders import Order
 from chronex.engine.plan import (
     CATCHING_UP,
@@ -19,10 +20,10 @@ from chronex.engine.plan import (
     MANY_DUE,
     MOST_CATCH_UP,
     MOST_LISTED,
-    NOT_STARTABLE,
     Chance,
     Limits,
     is_behind,
+    is_missed,
     next_of_targets,
     plan_job,
     span_data,
@@ -226,12 +227,12 @@ class Decisions:
             if span is not None:
                 self._emit("OccurrencesMissed", job.id, None, span.reason, span_data(span))
         self.planned += len(plan.planned)
+        note_missed(self.records, job, plan.planned)
         for occurrence, outcome in plan.planned:
             if job.progress.was_decided(occurrence.nominal_ms) or not self.records.create(occurrence):
                 self._emit("OccurrenceAlreadyClaimed", job.id, occurrence.nominal_ms)
             elif not outcome.runs:
-                is_skipped = outcome.reason.code in NOT_STARTABLE
-                state = OccurrenceState.SKIPPED if is_skipped else OccurrenceState.MISSED
+                state = OccurrenceState.MISSED if is_missed(outcome) else OccurrenceState.SKIPPED
                 self.lifecycle.end_unstarted(occurrence, state, outcome.reason)
             elif occurrence.due_ms <= self.records.now_ms:
                 self._admit(occurrence)

@@ -12,7 +12,7 @@ from chronex.engine.following import Followers
 from chronex.engine.group_limits import from_line
 from chronex.engine.handed_values import inputs_of
 from chronex.engine.job_counters import counted, pause_event
-from chronex.engine.notices import note_failures, note_on_time, order_hook
+from chronex.engine.notices import note_end, note_on_time, note_start, order_hook
 from chronex.engine.orders import NO_INPUTS, AttemptEnd, Cancel, Launch, Order
 from chronex.engine.plan import Chance, next_plan_ms
 from chronex.engine.retries import has_begun, may_repeat, retry_at, retry_of
@@ -98,6 +98,7 @@ class Lifecycle:
         )
         self._count(job.id, last_run_ms=now, fired=1)
         self.emit("OccurrenceStarted", claimed, data=_start_data(version, occurrence, now))
+        note_start(self.records, job, claimed)
         if not tasks:  # job files and programs are refused without one, and older ones may be stored
             self._finish(claimed, OccurrenceState.FAILED, Reason(ReasonCode.NO_TASKS))
             return True
@@ -170,7 +171,7 @@ class Lifecycle:
         good = state is OccurrenceState.COMPLETED
         job = self.records.job(occurrence.job)
         if job is not None and (job.notify is not None or job.progress.late_ms is not None):
-            note_failures(self.records, job, ended)
+            note_end(self.records, job, ended)
             note_on_time(self.records, job, ended)
         self.emit(f"Occurrence{_event_word(state)}", ended, reason, data={"errors": errors} if errors else None)
         how = "completed" if good else "canceled" if state is OccurrenceState.CANCELED else "failed"

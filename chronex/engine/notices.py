@@ -1,5 +1,5 @@
-"""Notices, which wait in the store until they are taken: those for the job's `notify` command (it fails again and
-again, has recovered, is late, is on time again, or completed with errors), and those for its hooks.
+"""Notices, which wait in the store until they are taken: those for the job's `notify` command and for its channels
+(it fails again and again, has recovered, is late, is on time again, or has errors), and those for its hooks.
 
 A notice is written in the transaction that finds it out, so it survives any crash; the daemon hands it over and only
 then removes it, and tries again after a pause where that failed. The counters and `late_ms` of the job say which
@@ -9,17 +9,21 @@ here, by the time. A hook is called at once by the node that ordered it; where t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
 from chronex.engine.execution_report import report_of
 from chronex.engine.orders import RunHook
+from chronex.engine.outbox import enqueue
+from chronex.engine.plan import Planned, is_missed
 from chronex.engine.usual import slow_run
 from chronex.errors import CustomScheduleError
+from chronex.model.channels import Channel, ChannelKind, NoticeEvent
 from chronex.model.event import Event
 from chronex.model.job import Call, Job, Work
 from chronex.model.occurrence import Occurrence, occurrence_id
+from chronex.model.policies import NotifyPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text
 from chronex.model.records import Notice
 from chronex.model.states import OccurrenceState
@@ -32,7 +36,22 @@ from chronex.text.durations import brief_duration
 from chronex.timing.job_schedule import schedule_of
 
 FAILING, RECOVERED, LATE, ON_TIME, SLOW = "failing", "recovered", "late", "on_time", "slow"
-WITH_ERRORS = "completed_with_errors"
+WITH_ERRORS, SUCCESS, LONG, MISSED = "completed_with_errors", "success", "long", "missed"
+# What checks alone are told: every start, and every end that is no success.
+STARTED, FAILED = "started", "failed"
+EVENT_OF = {
+    FAILING: NoticeEvent.FAILED,
+    RECOVERED: NoticeEvent.RECOVERED,
+    ON_TIME: NoticeEvent.RECOVERED,
+    LATE: NoticeEvent.LATE,
+    SLOW: NoticeEvent.SLOW,
+    LONG: NoticeEvent.LONG,
+    MISSED: NoticeEvent.MISSED,
+    WITH_ERRORS: NoticeEvent.ERRORS,
+    SUCCESS: NoticeEvent.SUCCESS,
+}
+_OF_CHECKS = (STARTED, SUCCESS, FAILED)
+_ENDED_BADLY = (OccurrenceState.FAILED, OccurrenceState.FAILED_STALE)
 # A command that is broken for ever takes no notice; so many of them wait at most, so that they do not fill the store.
 MOST_WAITING = 1_000
 # Hooks come with every run, so they never take the whole of it. One more is called once and not kept.
@@ -78,8 +97,7 @@ def note_late(records: Records, job_id: str) -> bool:
     records.put(replace(job.progress, late_ms=expected))
     event = Event(name="JobLate", at_ms=records.now_ms, job=job.id, nominal_ms=expected)
     append(records.tx, event)
-    if job.notify is not None:
-        put_notice(records, job, LATE, expected, Reason(ReasonCode.LATE), job.progress.counters.failures_in_a_row)
+    tell(records, job, LATE, expected, Reason(ReasonCode.LATE), job.progress.counters.failures_in_a_row)
     return True
 
 
@@ -98,9 +116,108 @@ def note_slow(records: Records, job_id: str) -> bool:
         name="JobSlow", at_ms=records.now_ms, job=job.id, nominal_ms=nominal_ms, reason=reason, data=dict(data)
     )
     append(records.tx, event)
-    if job.notify is not None:
-        put_notice(records, job, SLOW, nominal_ms, reason, job.progress.counters.failures_in_a_row)
+    tell(records, job, SLOW, nominal_ms, reason, job.progress.counters.failures_in_a_row)
     return True
+
+
+def long_run(reading: Reading, job: Job, now_ms: int) -> Occurrence | None:
+    """The run that takes longer than `long_after` and was not told yet."""
+    limit_ms = None if job.notify is None else job.notify.long_after_ms
+    if limit_ms is None:
+        return None
+    told = job.progress.long_ms
+    for one in reading.active(job.id):
+        if (
+            one.started_ms is not None
+            and now_ms - one.started_ms > limit_ms
+            and (told is None or one.nominal_ms > told)
+        ):
+            return one
+    return None
+
+
+def note_long(records: Records, job_id: str) -> bool:
+    """Record that a run of the job takes long, if one does that was not told yet. True where it was recorded."""
+    job = records.job(job_id)
+    found = long_run(records, job, records.now_ms) if job is not None else None
+    if job is None or found is None or job.notify is None:
+        return False
+    records.put(replace(job.progress, long_ms=found.nominal_ms))
+    running_ms = records.now_ms - (found.started_ms or records.now_ms)
+    asked = brief_duration(job.notify.long_after_ms or 0)
+    reason = Reason(ReasonCode.LONG, f"{brief_duration(running_ms)} so far; long_after is {asked}")
+    data = {"running_ms": running_ms}
+    append(
+        records.tx,
+        Event(
+            name="JobLong", at_ms=records.now_ms, job=job.id, nominal_ms=found.nominal_ms, reason=reason, data=data
+        ),
+    )
+    tell(records, job, LONG, found.nominal_ms, reason, job.progress.counters.failures_in_a_row)
+    return True
+
+
+# -- what follows from a start or an end --------------------------------------------------------------------------
+
+
+def note_start(records: Records, job: Job, started: Occurrence) -> None:
+    if job.notify is not None:
+        tell(records, job, STARTED, started.nominal_ms, NO_REASON, job.progress.counters.failures_in_a_row)
+
+
+def note_end(records: Records, job: Job, ended: Occurrence) -> None:
+    """The notices of failures in a row, of the recovery from them, and of errors; `ended` is not counted yet."""
+    if job.notify is None:
+        return
+    nominal_ms = ended.nominal_ms
+    failures, limit = job.progress.counters.failures_in_a_row, job.notify.after_failures
+    if ended.state is not OccurrenceState.COMPLETED:
+        tell(records, job, FAILED, nominal_ms, ended.reason, failures)
+    if ended.errors:
+        tell(records, job, WITH_ERRORS, nominal_ms, ended.reason, 0)
+    if ended.state in _ENDED_BADLY and failures + 1 == limit:
+        tell(records, job, FAILING, nominal_ms, ended.reason, failures + 1)
+    elif ended.state is OccurrenceState.COMPLETED:
+        if failures >= limit:
+            tell(records, job, RECOVERED, nominal_ms, NO_REASON, failures)
+        tell(records, job, SUCCESS, nominal_ms, ended.reason, 0)
+
+
+def note_on_time(records: Records, job: Job, ended: Occurrence) -> None:
+    """A job that was late is on time again when the late occurrence, or a later one, completes."""
+    late_ms = job.progress.late_ms
+    if late_ms is None or ended.state is not OccurrenceState.COMPLETED or ended.nominal_ms < late_ms:
+        return
+    records.put(replace(job.progress, late_ms=None))
+    tell(records, job, ON_TIME, ended.nominal_ms, NO_REASON, 0)
+
+
+def note_missed(records: Records, job: Job, planned: Sequence[Planned]) -> None:
+    """One notice for all instants at which nothing ran; none where a later run makes up for them."""
+    missed = [(one.nominal_ms, way.reason) for one, way in planned if is_missed(way)]
+    if missed and job.notify is not None and not any(way.runs for one, way in planned if one.recovery):
+        tell(records, job, MISSED, *missed[-1], len(missed))
+
+
+def tell(records: Records, job: Job, kind: str, nominal_ms: int, reason: Reason, failures: int) -> None:
+    """A notice for the job's command and one for each channel, as far as they are told of this."""
+    notify = job.notify
+    if notify is None:
+        return
+    if notify.run is not None and EVENT_OF.get(kind) in notify.events:
+        put_notice(records, job, kind, nominal_ms, reason, failures)
+    notice = Notice(
+        job=job.id, kind=kind, at_ms=records.now_ms, nominal_ms=nominal_ms, reason=reason, failures=failures
+    )
+    for channel in notify.channels:
+        if _is_told(channel, notify, kind):
+            enqueue(records, replace(notice, channel=channel.name))
+
+
+def _is_told(channel: Channel, notify: NotifyPolicy, kind: str) -> bool:
+    if channel.kind is ChannelKind.HEALTHCHECKS:
+        return kind in _OF_CHECKS
+    return EVENT_OF.get(kind) in (notify.events if channel.on is None else channel.on)
 
 
 def waiting(reading: Reading, now_ms: int, limit: int) -> list[Notice]:
@@ -254,29 +371,3 @@ def hook_failed(notice: Notice, problem: str, now_ms: int, *, is_given_up: bool)
             "given_up": is_given_up,
         },
     )
-
-
-_FAILED = (OccurrenceState.FAILED, OccurrenceState.FAILED_STALE)
-
-
-def note_failures(records: Records, job: Job, ended: Occurrence) -> None:
-    """The notices of failures in a row, of the recovery from them, and of errors; `ended` is not counted yet."""
-    if job.notify is None:
-        return
-    if ended.errors and job.notify.on_errors:
-        put_notice(records, job, WITH_ERRORS, ended.nominal_ms, ended.reason, 0)
-    failures, limit = job.progress.counters.failures_in_a_row, job.notify.after_failures
-    if ended.state in _FAILED and failures + 1 == limit:
-        put_notice(records, job, FAILING, ended.nominal_ms, ended.reason, failures + 1)
-    elif ended.state is OccurrenceState.COMPLETED and failures >= limit and job.notify.on_recovery:
-        put_notice(records, job, RECOVERED, ended.nominal_ms, NO_REASON, failures)
-
-
-def note_on_time(records: Records, job: Job, ended: Occurrence) -> None:
-    """A job that was late is on time again when the late occurrence, or a later one, completes."""
-    late_ms = job.progress.late_ms
-    if late_ms is None or ended.state is not OccurrenceState.COMPLETED or ended.nominal_ms < late_ms:
-        return
-    records.put(replace(job.progress, late_ms=None))
-    if job.notify is not None and job.notify.on_recovery:
-        put_notice(records, job, ON_TIME, ended.nominal_ms, NO_REASON, 0)

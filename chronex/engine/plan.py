@@ -83,6 +83,11 @@ class Planned(NamedTuple):
     outcome: InstantOutcome
 
 
+def is_missed(outcome: InstantOutcome) -> bool:
+    """It was due while nothing ran, and could have started."""
+    return not outcome.runs and outcome.reason.code not in NOT_STARTABLE
+
+
 class Plan(NamedTuple):
     planned: tuple[Planned, ...]
     older: MissedSpan | None

@@ -12,6 +12,7 @@ from chronex.expr.diagnostics import with_hint
 from chronex.jobfile.guessed_keys import ADVICE, OTHER_NAMES
 from chronex.jobfile.positions import LineIndex, TextNode, TextSpan
 from chronex.model.calendars import CalendarRules, JobCalendar
+from chronex.model.channels import Channel
 from chronex.model.groups import GroupSettings
 from chronex.model.policies import DstSetting, RetryPolicy
 from chronex.text.suggestions import nearest
@@ -99,8 +100,9 @@ class Sheet:
 
     `calendars` are those of the file by their names, None where one was refused; they are made as of `now_ms`.
     `blackout` are those during which nothing starts. `groups` are those of the file, None where one was refused; None
-    as a whole where jobs may name any, because what is read is no job file. `shared` are the tables of the directory
-    that the file is part of, by their names; `is_part` that it is such a file.
+    as a whole where jobs may name any, because what is read is no job file. `channels` are the file's in the same way
+    as its calendars. `shared` are the tables of the directory that the file is part of; `is_part` that
+    it is such a file.
     """
 
     path: str
@@ -114,6 +116,7 @@ class Sheet:
     calendars: dict[str, JobCalendar | None] = field(default_factory=dict)
     blackout: tuple[JobCalendar, ...] = ()
     groups: dict[str, GroupSettings | None] | None = None
+    channels: dict[str, Channel | None] = field(default_factory=dict)
     shared: Mapping[str, Entry] = field(default_factory=dict)
     is_part: bool = False
     _lines: LineIndex | None = None

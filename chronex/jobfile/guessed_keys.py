@@ -76,7 +76,7 @@ _LOCK = (
     'overlap keeps a job from itself; for others write [groups.NAME] with limit = 1, and groups = ["NAME"] in each'
 )
 _DAYS = 'write [calendars.NAME] with holidays, dates or ics, and except = ["NAME"] in the job'
-_TOLD = 'notify = ["command"] runs when the job fails and when it is well again; on_complete after every run'
+_TOLD = '[notify.ops] with mail = "…" or webhook = "…", and notify = ["ops"] in the job; or notify = { run = ["…"] }'
 _OUTPUT = "output is kept by itself: chronex logs JOB shows it; log_limit says how much of it"
 _INCLUDE = "apply each file by itself: a store takes the jobs of several"
 _BOOT = 'write schedule = "@start": once each time the machine has started'

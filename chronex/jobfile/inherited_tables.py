@@ -30,7 +30,6 @@ from chronex.model.policies import (
     CrashCheck,
     CrashPolicy,
     DstSetting,
-    NotifyPolicy,
     RecoveryPolicy,
     RecoveryStrategy,
     RetryPolicy,
@@ -194,7 +193,7 @@ def _check_codes_apart(entry: Entry, own: dict[str, Any], merged: TaskEnvironmen
         entry.child(key).report(message, "remove it from one of them", "J024")
 
 
-# -- retry, recovery, clock changes, notices ------------------------------------------------------------------
+# -- retry, recovery, clock changes ---------------------------------------------------------------------------
 
 
 def _retry_count(entry: Entry) -> int | None:
@@ -304,29 +303,3 @@ def dst_policy(given: Given, dialect: str) -> DstSetting:
 
 def _fields(given: Given) -> Given:
     return {_FIELDS.get(key, key): value for key, value in given.items()}
-
-
-NOTIFY: dict[str, Reader] = {
-    "run": command,
-    "after_failures": whole_number(1, 1_000),
-    "on_recovery": yes_or_no,
-    "on_errors": yes_or_no,
-}
-
-
-def notify(entry: Entry) -> dict[str, Any]:
-    """A table, or just the command."""
-    if isinstance(entry.value, str | list):
-        return {"run": command(entry)}
-    if not isinstance(entry.value, dict):
-        entry.refuse_type("a table or a command", entry.assignment('{ run = ["notify-send", "chronex"] }'))
-    return read_table(entry, NOTIFY)
-
-
-def notify_policy(entry: Entry | None, given: dict[str, Any]) -> NotifyPolicy | None:
-    """The policy of these keys; one without a command is refused where it is written."""
-    if "run" in given:
-        return NotifyPolicy(**given)
-    if entry is not None and isinstance(entry.value, dict) and "run" not in entry.value:
-        entry.report("notify needs a command", 'write notify = { run = ["notify-send", "chronex"] }', "J012")
-    return None

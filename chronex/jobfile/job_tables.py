@@ -36,7 +36,8 @@ from chronex.jobfile.graph_tables import (
     warn_unknown_parents,
 )
 from chronex.jobfile.group_tables import GROUP_KEYS, task_check
-from chronex.jobfile.inherited_tables import ENVIRONMENT, TaskEnvironment, notify, notify_policy
+from chronex.jobfile.inherited_tables import ENVIRONMENT, TaskEnvironment
+from chronex.jobfile.notify_table import notify, notify_policy
 from chronex.jobfile.parameter_table import parameters
 from chronex.jobfile.process_table import OF_COMMANDS
 from chronex.jobfile.spread_table import check_backlog_limit, spread
@@ -347,8 +348,8 @@ def build_job(
         fields["expect_usual"] = found.layered["expect"] == USUAL
     fields["calendars"] = calendars
     if "notify" in found.layered:
-        own_entry = entry.child("notify") if found.has("notify") else None
-        fields["notify"] = notify_policy(own_entry, {**defaults.given.get("notify", {}), **own.get("notify", {})})
+        own_entry = entry.child("notify") if found.has("notify") else entry
+        fields["notify"] = notify_policy(own_entry, own.get("notify", {}), defaults.given.get("notify", {}))
     if retry != RetryPolicy():
         fields["retry"] = retry
     if recovery != RecoveryPolicy():

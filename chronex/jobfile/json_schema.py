@@ -16,6 +16,7 @@ from chronex.jobfile import (
     graph_tables,
     group_tables,
     inherited_tables,
+    notify_table,
     parameter_table,
     process_table,
     settings,
@@ -24,9 +25,9 @@ from chronex.jobfile import (
 )
 from chronex.jobfile.entries import Reader
 from chronex.jobfile.function_call import work
-from chronex.jobfile.inherited_tables import NOTIFY
 from chronex.jobfile.lint_table import rule_codes
 from chronex.jobfile.reader import TABLES, TRIGGER
+from chronex.model.channels import NoticeEvent
 from chronex.model.groups import MOST_PLACES
 from chronex.model.job import MAX_NAME
 from chronex.model.policies import CrashPolicy, RetryPolicy
@@ -49,6 +50,7 @@ _COMMAND = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "ite
 
 _PLACES = {"type": "integer", "minimum": 1, "maximum": MOST_PLACES}
 _CONDITION = {"type": "string", "pattern": "^(mains|network|tcp:.+:[0-9]+|path:.+|command:.+)$"}
+_EVENTS = {"type": "array", "items": {"enum": [one.value for one in NoticeEvent]}, "minItems": 1}
 _WORKDAY = {"type": "integer", "minimum": -23, "maximum": 23, "not": {"const": 0}}
 
 
@@ -80,7 +82,11 @@ _BY_READER: dict[Any, Schema] = {
     inherited_tables.recovery: {"anyOf": [_TEXT, _table("recovery")]},
     inherited_tables.dst: _table("dst"),
     inherited_tables.on_crash: {"anyOf": [{"enum": [one.value for one in CrashPolicy]}, _table("on_crash")]},
-    inherited_tables.notify: {"anyOf": [_COMMAND, _table("notify")]},
+    notify_table.notify: {"anyOf": [_COMMAND, _table("notify")]},
+    notify_table.web_address: {"type": "string", "minLength": 1},
+    notify_table.mail_address: {"type": "string", "minLength": 1},
+    notify_table.smtp: _table("smtp"),
+    notify_table.heartbeat: _table("heartbeat"),
     inherited_tables.environment: {"type": "object", "additionalProperties": _TEXT},
     inherited_tables.secrets: {"anyOf": [_TEXTS, {"type": "object", "additionalProperties": _SECRET}]},
     process_table.account: {"type": ["string", "integer"]},
@@ -117,6 +123,15 @@ _BY_KEY: dict[tuple[str, str], Schema] = {
     ("top", "groups"): {"type": "object", "propertyNames": _NAME, "additionalProperties": _table("group")},
     ("check", "min_size"): {"type": ["integer", "string"]},
     ("catch_up", "spacing"): _DURATION,
+    ("top", "notify"): {"type": "object", "propertyNames": _NAME, "additionalProperties": _table("channel")},
+    ("channel", "mail"): {"anyOf": [_TEXT, _TEXTS]},
+    ("channel", "webhook"): {"type": "string", "minLength": 1},
+    ("channel", "on"): _EVENTS,
+    ("notify", "on"): _EVENTS,
+    ("notify", "to"): {"type": "array", "items": _NAME},
+    ("smtp", "host"): {"type": "string", "minLength": 1},
+    ("smtp", "password"): _SECRET,
+    ("heartbeat", "every"): _DURATION,
     ("calendar", "dates"): _TEXTS,
     ("calendar", "weekdays"): _TEXTS,
     ("job", "workday"): {"anyOf": [_WORKDAY, {"type": "array", "items": _WORKDAY}]},
@@ -169,8 +184,7 @@ def _object(table: str, keys: Mapping[str, Reader]) -> Schema:
 
 
 def _definitions() -> dict[str, Schema]:
-    tables = {**TABLES, "notify": NOTIFY}
-    return {name: _object(name, keys) for name, keys in sorted(tables.items()) if name != "top"}
+    return {name: _object(name, keys) for name, keys in sorted(TABLES.items()) if name != "top"}
 
 
 def job_file_schema() -> Schema:

@@ -19,7 +19,7 @@ from chronex.expr.diagnostics import with_hint
 from chronex.jobfile.calendar_tables import check_moves
 from chronex.jobfile.entries import Entry, Reader, RefusedError, Sheet, TooManyProblemsError, read_table
 from chronex.jobfile.group_tables import check_table
-from chronex.jobfile.inherited_tables import CRASH, DST, ENVIRONMENT, NOTIFY, RECOVERY, RETRY, UNLIMITED
+from chronex.jobfile.inherited_tables import CRASH, DST, ENVIRONMENT, RECOVERY, RETRY, UNLIMITED
 from chronex.jobfile.job_tables import (
     JOB,
     JOB_FIELDS,
@@ -32,6 +32,7 @@ from chronex.jobfile.job_tables import (
     build_job,
     check_case,
 )
+from chronex.jobfile.notify_table import NOTIFY
 from chronex.jobfile.parameter_table import PARAMETER
 from chronex.jobfile.positions import TextNode, TextSpan
 from chronex.jobfile.process_table import limits_table
@@ -94,7 +95,7 @@ def read_program_job(name: str, table: Mapping[str, Any], zone: str = "UTC") -> 
     policies the values of chronex.model. `zone` is for a schedule that names none.
     """
     reading = _Reading(zone)
-    job = reading.job(name, dict(table))
+    job = reading.job(name, dict(table), table.get("notify"))
     if reading.problems or job is None:
         raise InvalidJobError(reading.problems)
     return job
@@ -115,7 +116,7 @@ def check_jobs(jobs: Iterable[Any], beside: Iterable[str] = ()) -> list[Job]:
                 JobProblem("the jobs", what, 'write Job(id="tidy", schedule="@daily", …)', "J011")
             )
             continue
-        read = reading.job(job.id, table_of(job))
+        read = reading.job(job.id, table_of(job), job.notify)
         if read is not None:
             checked.append(_in_right_types(job, read))
     if reading.problems:
@@ -148,9 +149,12 @@ class _Reading:
         self.problems: list[JobProblem] = []
         self._names: dict[str, str] = {name.lower(): name for name in beside}
 
-    def job(self, name: object, table: Table) -> Job | None:
+    def job(self, name: object, table: Table, notify: object = None) -> Job | None:
+        """`notify` has the channels as values: a program has no [notify] to name."""
         entry = _entry(name, _plain_table(table), self.zone)
         sheet = entry.sheet
+        if isinstance(notify, NotifyPolicy):
+            sheet.channels = {channel.name: channel for channel in notify.channels}
         try:
             found = self._read(name, entry)
         except (RefusedError, TooManyProblemsError):
@@ -283,11 +287,14 @@ def _policy_table(policy: Struct) -> Any:
     keys = _POLICIES.get(type(policy))
     if keys is None:
         return policy
-    found = _written(policy, {key: key if hasattr(policy, key) else f"{key}_ms" for key in keys})
+    fields = {key: key if hasattr(policy, key) else f"{key}_ms" for key in keys}
+    found = _written(policy, {key: field for key, field in fields.items() if hasattr(policy, field)})
     if isinstance(policy, Parameter) and not policy.choices:
         del found["choices"]
     if isinstance(policy, RetryPolicy) and policy.max is None:
         found["max"] = UNLIMITED
+    if isinstance(policy, NotifyPolicy) and policy.channels:
+        found["to"] = [channel.name for channel in policy.channels]
     return found
 
 

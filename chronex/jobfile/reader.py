@@ -41,6 +41,7 @@ from chronex.jobfile.job_tables import (
 )
 from chronex.jobfile.keymap import KEYS, TUI, read_keymap
 from chronex.jobfile.lint_table import LINT, read_lint
+from chronex.jobfile.notify_table import CHANNEL, HEARTBEAT, NOTIFY, SMTP, read_channels
 from chronex.jobfile.parameter_table import PARAMETER
 from chronex.jobfile.parsing import open_json, open_toml, open_toml_unplaced, salvage_json, salvage_toml
 from chronex.jobfile.positions import TextSpan
@@ -50,6 +51,7 @@ from chronex.jobfile.settings import HISTORY, LOGS, SCHEDULER, SchedulerSettings
 from chronex.jobfile.spread_table import SPREAD
 from chronex.jobfile.values import name
 from chronex.model.calendars import JobCalendar
+from chronex.model.channels import Channel
 from chronex.model.groups import GroupSettings
 from chronex.model.job import Job
 from chronex.text.terminal import quoted
@@ -69,6 +71,7 @@ class JobFile:
     warnings: tuple[Problem, ...] = field(default=())
     calendars: tuple[JobCalendar, ...] = ()
     groups: tuple[GroupSettings, ...] = ()
+    channels: tuple[Channel, ...] = ()
 
     def job(self, job_id: str) -> Job | None:
         return next((job for job in self.jobs if job.id == job_id), None)
@@ -107,6 +110,7 @@ def _read_unplaced(text: str | bytes, like: Sheet) -> tuple[Sheet, Content] | No
     sheet = root.sheet
     sheet.now_ms, sheet.is_part, sheet.shared = like.now_ms, like.is_part, like.shared
     sheet.calendars, sheet.blackout, sheet.groups = dict(like.calendars), like.blackout, like.groups
+    sheet.channels = dict(like.channels)
     content = _read(root, _toml_file)
     return None if sheet.problems or sheet.warnings else (sheet, content)
 
@@ -168,6 +172,7 @@ def _read_part(path: str, text: bytes, common: Sheet, *, is_part: bool) -> tuple
     sheet = root.sheet
     sheet.now_ms, sheet.is_part, sheet.shared = like.now_ms, is_part, like.shared
     sheet.calendars, sheet.blackout, sheet.groups = dict(like.calendars), like.blackout, like.groups
+    sheet.channels = dict(like.channels)
     content = _read(root, _toml_file)
     if not is_part and isinstance(root.value, dict):
         # Its jobs are its own, and its calendars and groups have been made.
@@ -229,7 +234,8 @@ def _valid(sheet: Sheet, content: Content) -> JobFile:
     settings, jobs, properties = content
     calendars = tuple(calendar for calendar in sheet.calendars.values() if calendar is not None)
     warnings = tuple(_in_order(sheet.warnings))
-    return JobFile(sheet.path, settings, jobs, properties, warnings, calendars, _groups_of(sheet))
+    channels = tuple(channel for channel in sheet.channels.values() if channel is not None)
+    return JobFile(sheet.path, settings, jobs, properties, warnings, calendars, _groups_of(sheet), channels)
 
 
 def _groups_of(sheet: Sheet) -> tuple[GroupSettings, ...]:
@@ -260,6 +266,7 @@ TOP_LEVEL: dict[str, Reader] = {
     "scheduler": _unread,
     "calendars": _unread,
     "groups": _unread,
+    "notify": _unread,
     "defaults": _unread,
     "jobs": _unread,
     "verify": _unread,
@@ -280,6 +287,9 @@ def _toml_file(root: Entry) -> Content:
     if "groups" in tables:
         with suppress(RefusedError):
             read_groups(tables["groups"])
+    if "notify" in own:
+        with suppress(RefusedError):
+            read_channels(own["notify"])
     defaults = Defaults()
     for table in (shared.get("defaults"), own.get("defaults")):
         if table is not None:
@@ -401,5 +411,6 @@ TABLES: Mapping[str, Mapping[str, Reader]] = {
     "recovery": RECOVERY, "dst": DST, "on_crash": CRASH, "spread": SPREAD, "history": HISTORY, "logs": LOGS,
     "property": PROPERTY, "calendar": CALENDAR, "tui": TUI, "keys": KEYS, "limits": LIMITS, "lint": LINT,
     "group": GROUP, "check": CHECK, "catch_up": CATCH_UP,
+    "channel": CHANNEL, "notify": NOTIFY, "smtp": SMTP, "heartbeat": HEARTBEAT,
     "parameter": PARAMETER,
 }  # fmt: skip

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from chronex.jobfile.entries import Entry, Reader, read_table
 from chronex.jobfile.group_tables import catch_up
+from chronex.jobfile.notify_table import HeartbeatSettings, SmtpSettings, heartbeat, smtp
 from chronex.jobfile.values import (
     duration,
     one_of,
@@ -82,6 +83,9 @@ class SchedulerSettings(Struct, frozen=True):
     blackout: tuple[str, ...] = ()
     # How fast missed runs are made up for.
     catch_up: CatchUpPace = CatchUpPace()
+    # Who takes the mail of notices, and what is asked again and again as long as this scheduler works.
+    smtp: SmtpSettings | None = None
+    heartbeat: HeartbeatSettings | None = None
 
 
 def _address(entry: Entry) -> Address:
@@ -157,6 +161,8 @@ SCHEDULER: dict[str, Reader] = {
     "labels": text_table,
     "blackout": texts,
     "catch_up": catch_up,
+    "smtp": smtp,
+    "heartbeat": heartbeat,
 }
 _FIELDS = {
     "grace_period": "grace_ms",

@@ -43,6 +43,8 @@ _CALENDAR_NAME = re.compile(
 _GROUP_HEADER = re.compile(r"^[ \t]*\[groups\.([A-Za-z0-9_-]+)\]", re.MULTILINE)
 _GROUP_NAME = re.compile(r"""\bgroups[ \t]*=[ \t]*\[(?:[^\]"']|"[^"]*"|'[^']*')*["']([A-Za-z0-9_-]*)$""")
 _CONDITION = re.compile(r"""\bwait_for[ \t]*=[ \t]*\[(?:[^\]"']|"[^"]*"|'[^']*')*["']([a-z]*)$""")
+_CHANNEL_HEADER = re.compile(r"^[ \t]*\[notify\.([A-Za-z0-9_-]+)\]", re.MULTILINE)
+_CHANNEL_NAME = re.compile(r"""\b(?:notify|to)[ \t]*=[ \t]*\[(?:[^\]"']|"[^"]*"|'[^']*')*["']([A-Za-z0-9_-]*)$""")
 _NEED = re.compile(r"""\bneeds[ \t]*=[ \t]*\[(?:[^\]"']|"[^"]*"|'[^']*')*["']([A-Za-z0-9_-]*)$""")
 _PARENT = re.compile(r"""\bafter[ \t]*=[ \t]*(?:\[(?:[^\]"']|"[^"]*"|'[^']*')*)?["']([A-Za-z0-9_-]*)$""")
 _WHEN = re.compile(r"""\bwhen[ \t]*=[ \t]*["']([a-z]*)$""")
@@ -52,7 +54,7 @@ _TASK_NAME = re.compile(r"""^[ \t]*name[ \t]*=[ \t]*["']([A-Za-z0-9_-]+)["']""",
 _INLINE = re.compile(r"\b([a-z_]+)[ \t]*=[ \t]*\{(?:[^{}\"']|\"[^\"]*\"|'[^']*')*?([A-Za-z_]*)$")
 _KEY_START = re.compile(r"^[ \t]*([A-Za-z_]*)$")
 # Tables whose keys stand under a name that the user gives.
-_OF_NAMES = {"jobs": "job", "calendars": "calendar", "groups": "group"}
+_OF_NAMES = {"jobs": "job", "calendars": "calendar", "groups": "group", "notify": "channel"}
 _CONDITIONS = (
     ("mains", "the machine is not on its battery"),
     ("network", "an address beyond this machine can be reached"),
@@ -105,6 +107,9 @@ def completions_at(document: Document, offset: int) -> list[Completion]:
         return _items(((name, "group", VALUE) for name in groups), offset - len(named[1]), offset)
     if document.kind == "chronex" and (typed := _CONDITION.search(left)) is not None:
         return _items(((word, detail, VALUE) for word, detail in _CONDITIONS), offset - len(typed[1]), offset)
+    if document.kind == "chronex" and (named := _CHANNEL_NAME.search(left)) is not None:
+        channels = dict.fromkeys(header[1] for header in _CHANNEL_HEADER.finditer(document.text))
+        return _items(((name, "channel", VALUE) for name in channels), offset - len(named[1]), offset)
     if document.kind == "chronex" and (ordered := _names_at(document.text, line_start, left)) is not None:
         return _items(ordered[0], offset - len(ordered[1]), offset)
     starts = _EXPRESSION_STARTS.get(document.kind)

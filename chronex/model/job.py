@@ -375,6 +375,8 @@ class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
     late_ms: int | None = None
     # The last run that was told to be slow, by its nominal time.
     slow_ms: int | None = None
+    # The last run that was told to take longer than `long_after`, by its nominal time.
+    long_ms: int | None = None
     counters: Counters = Counters()
     # How many attempts of the job were ordered so far. Each is given its number, which is greater than that of every
     # earlier one: a resource that remembers the greatest it has seen can refuse a command that was given up.

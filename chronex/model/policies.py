@@ -6,6 +6,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from chronex.model.channels import USUAL_EVENTS, Channel, NoticeEvent
+
 
 class OverlapPolicy(StrEnum):
     """The occurrence is due while an earlier one of the job still runs."""
@@ -166,13 +168,33 @@ class SpreadPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class NotifyPolicy(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The command for notices: the job has failed `after_failures` times in a row, is late, or has recovered."""
+    """Who is told of what: the job has failed `after_failures` times in a row, is late, slow, or has recovered."""
 
-    run: tuple[str, ...] | str
+    # The job's own command for notices; None where there are channels alone.
+    run: tuple[str, ...] | str | None = None
     after_failures: int = 1
     on_recovery: bool = True
     # One completed with errors.
     on_errors: bool = False
+    # The channels, as their tables were when the job was applied.
+    channels: tuple[Channel, ...] = ()
+    # Of what they are told; None stands for USUAL_EVENTS.
+    on: tuple[NoticeEvent, ...] | None = None
+    # A run that takes longer than this is told while it still runs.
+    long_after_ms: int | None = None
+
+    @property
+    def events(self) -> frozenset[NoticeEvent]:
+        """What is told to the command, and to every channel that says nothing else."""
+        found = set(USUAL_EVENTS if self.on is None else self.on)
+        if not self.on_recovery:
+            found.discard(NoticeEvent.RECOVERED)
+        if self.on_errors:
+            found.add(NoticeEvent.ERRORS)
+        return frozenset(found)
+
+    def channel(self, name: str) -> Channel | None:
+        return next((one for one in self.channels if one.name == name), None)
 
 
 class DstSetting(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -107,6 +107,7 @@ class ReasonCode(StrEnum):
     ZONE_CHANGED = "zone_changed"
     LATE = "late"
     SLOW = "slow"
+    LONG = "long"  # the detail is for how long it runs, and what is asked for
     FREE_TEXT = "free_text"  # the words of a person or a program that no other code stands for
 
     @classmethod
@@ -226,6 +227,7 @@ _WORDS = {
     ReasonCode.ZONE_CHANGED: "the host is in another time zone",
     ReasonCode.LATE: "no run has completed in time",
     ReasonCode.SLOW: "it takes longer than usual",
+    ReasonCode.LONG: "it runs for long",
     ReasonCode.FREE_TEXT: _DETAIL,
 }
 # How an attempt can fail for good: `by` is then the task, and its name comes first.

@@ -9,6 +9,7 @@ from chronex.model.groups import Group
 from chronex.model.job import Job, JobProgress, JobVersion
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
 from chronex.model.reasons import NO_REASON, Reason
+from chronex.model.trouble_codes import NodeTrouble
 
 
 class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
@@ -68,6 +69,8 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     # While it doubts its clock, which has jumped ahead: the time of ages, and how much longer the clock must hold.
     aged_ms: int = 0
     doubt_ms: int = 0
+    # What goes wrong there and nobody else could know.
+    troubles: tuple[NodeTrouble, ...] = ()
 
     def can_call(self, target: str) -> bool:
         """True also where it is not known: such a node may have it."""
@@ -92,10 +95,10 @@ HOOKS = ("on_start", "on_complete")
 
 
 class Notice(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
-    """A message about a job, kept until the job's `notify` command, or the hook that it is for, has taken it.
+    """A message about a job, kept until the command, the channel or the hook that it is for has taken it.
 
-    `kind` is failing, recovered, late, on_time or completed_with_errors, or the name of a hook; `at_ms` is when it
-    came to be so.
+    `kind` is failing, recovered, late, on_time, slow, long, missed, completed_with_errors, success, for checks also
+    started and failed, or the name of a hook; `at_ms` is when it came to be so.
     """
 
     job: str
@@ -108,10 +111,35 @@ class Notice(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     next_ms: int = 0
     # The node that calls the hook now; others leave it alone until `next_ms`, or until that node is gone.
     owner: str = ""
+    # The channel that it is for; empty for the job's own command and for hooks.
+    channel: str = ""
+    # Of a channel's notice: why the last try failed, and when it was given up for a person to look at.
+    problem: str = ""
+    given_up_ms: int | None = None
 
     @property
     def is_hook(self) -> bool:
         return self.kind in HOOKS
+
+
+class ChannelState(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """How deliveries to one channel go."""
+
+    channel: str
+    # The node that delivers now; others leave the channel alone until then, or until that node is gone.
+    owner: str = ""
+    claimed_until_ms: int = 0
+    # Since when every try has failed, how many those were, why the last one did, and when the next one is due.
+    failing_since_ms: int | None = None
+    tries: int = 0
+    problem: str = ""
+    next_ms: int = 0
+    # How many it has taken, and when the last of them.
+    delivered: int = 0
+    delivered_ms: int | None = None
+    # How many were never sent because too many waited or were kept; and whether that goes on.
+    dropped: int = 0
+    is_dropping: bool = False
 
 
 class TaskState(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
@@ -186,6 +214,7 @@ Record = (
     | Event
     | Idempotency
     | Notice
+    | ChannelState
     | LogPiece
     | LogWish
     | TaskState

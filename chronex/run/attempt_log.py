@@ -445,6 +445,16 @@ def _close_left_running(descriptor: int) -> None:
 STILL_DROPPING = b"\n--- chronex: output dropped here; the attempt still runs ---\n"
 
 
+def tail_of(directory: LogDirectory, name: str, limit: int, most: int, *, is_over: bool) -> bytes:
+    """The last `most` bytes of a log, in order also while it is written; the whole of it is read only then."""
+    with os.fdopen(directory.open(name), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if is_over or size <= limit // 2:
+            file.seek(max(0, size - most))
+            return file.read(most)
+        return in_order(file.read(limit + len(SEAM)), limit)[-most:]
+
+
 class LogReader:
     """Reads logs and makes nothing: where there is no directory yet, there are no logs."""
 

@@ -48,7 +48,8 @@ def secret_values(
     """Every declared secret; `printed` are those of commands."""
     found: dict[str, str] = {}
     for name in request.secrets:
-        value = printed.get(name) or _read(name, request.secret_sources.get(name) or f"env:{name}", inheritance)
+        source = request.secret_sources.get(name) or f"env:{name}"
+        value = printed.get(name) or secret_value(name, source, inheritance)
         if isinstance(value, NotStarted):
             return value
         found[name] = value
@@ -69,7 +70,8 @@ def has_secret(source: str, inheritance: Inheritance) -> bool:
     return True
 
 
-def _read(name: str, source: str, inheritance: Inheritance) -> str | NotStarted:
+def secret_value(name: str, source: str, inheritance: Inheritance) -> str | NotStarted:
+    """What is kept at `source`, which is no command; `name` is for the words where it cannot be had."""
     kind, _, rest = source.partition(":")
     match kind:
         case "env":

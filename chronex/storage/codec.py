@@ -23,6 +23,7 @@ from chronex.model.groups import Group
 from chronex.model.job import NO_PROGRESS, Job, JobProgress, JobVersion
 from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.records import (
+    ChannelState,
     Idempotency,
     LogPiece,
     LogWish,
@@ -58,6 +59,8 @@ TYPES: dict[bytes, type[Record]] = {
     keys.TASK_STATE: TaskState,
     keys.STAGED_STATE: TaskState,
     keys.NOTICE: Notice,
+    keys.CHANNEL_NOTICE: Notice,
+    keys.CHANNEL: ChannelState,
     keys.LOG_PIECE: LogPiece,
     keys.LOG_WISH: LogWish,
     keys.QUARANTINE: Quarantined,

@@ -16,7 +16,7 @@ from chronex.errors import InvalidKeyError
 from chronex.model.groups import Group
 from chronex.model.job import TARGET_APART, Job, JobProgress, JobVersion, check_job_name, check_name
 from chronex.model.occurrence import Attempt, Occurrence, Run
-from chronex.model.records import Idempotency, Node, Notice, Record
+from chronex.model.records import ChannelState, Idempotency, Node, Notice, Record
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 
 META = b"M"
@@ -33,6 +33,8 @@ TASK_STATE = b"S"
 STAGED_STATE = b"T"
 NOTICE = b"W"
 GROUP = b"g"
+CHANNEL_NOTICE = b"w"
+CHANNEL = b"c"
 QUARANTINE = b"Q"
 LOG_PIECE = b"B"
 LOG_WISH = b"K"
@@ -136,6 +138,19 @@ def shared_name(name: str) -> bytes:
 
 def notice_key(job: str, at_ms: int, kind: str) -> bytes:
     return NOTICE + _name(job) + instant(at_ms) + _name(kind, "notice")
+
+
+def channel_notice_key(channel: str, at_ms: int, job: str, kind: str, nominal_ms: int) -> bytes:
+    """In the order of the channel's deliveries. Several runs of a job may end in one millisecond."""
+    return within_channel(channel) + instant(at_ms) + _name(job) + _name(kind, "notice") + instant(nominal_ms)
+
+
+def within_channel(channel: str) -> bytes:
+    return CHANNEL_NOTICE + _name(channel, "channel")
+
+
+def channel_key(channel: str) -> bytes:
+    return CHANNEL + _name(channel, "channel")
 
 
 def notice_kind(key: bytes) -> str:
@@ -246,6 +261,8 @@ def key_of(record: Record) -> bytes:
 
 def _key_of_notice(notice: Notice) -> bytes:
     """A hook is called for one occurrence, of which several may end in one millisecond."""
+    if notice.channel:
+        return channel_notice_key(notice.channel, notice.at_ms, notice.job, notice.kind, notice.nominal_ms or 0)
     return notice_key(notice.job, notice.nominal_ms or 0 if notice.is_hook else notice.at_ms, notice.kind)
 
 
@@ -259,6 +276,7 @@ _KEYS: dict[type, Callable[[Any], bytes]] = {
     Node: lambda node: node_key(node.id),
     Group: lambda group: group_key(group.name),
     Notice: _key_of_notice,
+    ChannelState: lambda state: channel_key(state.channel),
     Idempotency: lambda idempotency: idempotency_key(idempotency.key),
 }
 
@@ -270,7 +288,9 @@ def index_keys(key: bytes, record: Record) -> tuple[bytes, ...]:
 
 
 def _job_indexes(key: bytes, job: Job) -> tuple[bytes, ...]:
-    expecting = (EXPECTING + key,) if job.expect_within_ms is not None or job.expect_usual else ()
+    is_watched = job.notify is not None and job.notify.long_after_ms is not None
+    is_expected = job.expect_within_ms is not None or job.expect_usual or is_watched
+    expecting = (EXPECTING + key,) if is_expected else ()
     return (*expecting, *(following(parent, key) for parent in job.after)) if job.after else expecting
 
 

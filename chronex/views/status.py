@@ -10,6 +10,7 @@ from chronex.model.occurrence import Occurrence
 from chronex.model.placement import describe_placement, fits_node
 from chronex.model.records import HOOKS
 from chronex.model.states import OccurrenceState
+from chronex.model.trouble_codes import Severity, TroubleCode
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading
 from chronex.text.durations import brief_duration
@@ -17,6 +18,7 @@ from chronex.views.group_rows import GroupRow, groups_of
 from chronex.views.job_functions import lacking_functions, named
 from chronex.views.jobs import IsAlive, Row, Situation, Summary, rows_of, summary_of
 from chronex.views.nodes import NodeHealth, NodeRow, concern_words, nodes_of
+from chronex.views.troubles import ChannelRow, Trouble, channel_rows, no_scheduler, of_channels, of_nodes
 from chronex.views.why.evidence import Outage, last_sign, outage_ended_by
 
 MOST_LISTED = 10
@@ -57,34 +59,56 @@ class StoreStatus(NamedTuple):
     with_calendars: tuple[Job, ...] = ()  # enabled jobs whose instants depend on calendars
     groups: tuple[GroupRow, ...] = ()
     is_full: bool = False  # a scheduler found no free space and has claimed nothing since
+    channels: tuple[ChannelRow, ...] = ()
+    never: tuple[Job, ...] = ()  # enabled jobs that have never run, and have no time at which they will
 
-    def attention(self) -> list[str]:
+    def troubles(self, now_ms: int) -> list[Trouble]:
+        """All that the records tell; a full disk, files and calendar data are the reader's own to look at."""
+        found = [no_scheduler()] if self.summary.daemon is None and self.summary.jobs else []
+        found += self._of_silent()
+        found += [_error(TroubleCode.NODE_SILENT, words) for words in self._of_nodes()]
+        found += of_nodes(row.node for row in self.nodes)
+        found += of_channels(self.channels, now_ms)
+        found += self._of_jobs()
+        if self.summary.dead_letters:
+            words = f"{self.summary.dead_letters} in the dead-letter queue"
+            found.append(_error(TroubleCode.DEAD_LETTERS, words, "chronex dlq list"))
+        return found
+
+    def attention(self, now_ms: int = 0) -> list[str]:
         """One sentence for each problem that needs a person; empty when there is none."""
+        return [one.sentence for one in self.troubles(now_ms)]
+
+    def _of_silent(self) -> list[Trouble]:
         found = []
-        if self.summary.daemon is None and self.summary.jobs:
-            found.append("no scheduler runs: start one with chronex run")
         for one in self.nodes:
             if one.state is NodeHealth.SILENT and one.running:
                 beat = f"has given no heartbeat for {brief_duration(one.silent_ms)} and runs {one.running}"
-                found.append(
-                    f"{one.node.id} (pid {one.node.process.pid}) {beat}: it hangs, or was stopped by a signal"
-                )
-        found += self._of_nodes()
+                words = f"{one.node.id} (pid {one.node.process.pid}) {beat}"
+                found.append(_error(TroubleCode.NODE_SILENT, words, "it hangs, or was stopped by a signal"))
+        return found
+
+    def _of_jobs(self) -> list[Trouble]:
+        found = []
         for row in self.failing:
-            often = row.job.progress.counters.failures_in_a_row
+            name, often = row.job.shown_name, row.job.progress.counters.failures_in_a_row
             times = f" {often} times in a row" if often > 1 else ""
-            found.append(f"{row.job.shown_name} failed{times}: chronex why {quote(row.job.shown_name)}")
-        for job, functions in self.unserved:
             found.append(
+                _error(TroubleCode.JOB_FAILING, f"{name} failed{times}", f"chronex why {quote(name)}", row.job.id)
+            )
+        for job, functions in self.unserved:
+            words = (
                 f"{job.shown_name} waits: no scheduler has {named(functions)}; start the program that registers it"
             )
+            found.append(_error(TroubleCode.NO_FUNCTION, words, job=job.id))
         for job in self.unplaced:
-            found.append(
-                f"{job.shown_name} waits: it may run on {describe_placement(job)}, and no such node works here"
-            )
-        found += [f"{job.shown_name} is late" for job in self.late]
-        if self.summary.dead_letters:
-            found.append(f"{self.summary.dead_letters} in the dead-letter queue: chronex dlq list")
+            words = f"{job.shown_name} waits: it may run on {describe_placement(job)}, and no such node works here"
+            found.append(_error(TroubleCode.NO_NODE, words, job=job.id))
+        found += [_error(TroubleCode.JOB_LATE, f"{job.shown_name} is late", job=job.id) for job in self.late]
+        for job in self.never:
+            words = f"{job.shown_name} never runs: no time matches its schedule"
+            hint = f"chronex why {quote(job.shown_name)}"
+            found.append(Trouble(Severity.WARNING, TroubleCode.JOB_NEVER_RUNS, words, hint, job.id))
         return found
 
     def _of_nodes(self) -> list[str]:
@@ -123,7 +147,21 @@ def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatu
         with_calendars=tuple(row.job for row in rows if row.job.calendars is not None and row.job.enabled),
         groups=tuple(groups_of(reading, now_ms)),
         is_full=_is_full(reading),
+        channels=tuple(channel_rows(reading)),
+        never=tuple(row.job for row in rows if _never_runs(row)),
     )
+
+
+def _never_runs(row: Row) -> bool:
+    """A schedule without a time. A job that follows others has none of its own, and neither has one that ran once."""
+    job = row.job
+    if not job.enabled or row.is_paused or row.next is not None or row.situation is not Situation.DONE:
+        return False
+    return not job.progress.counters.fired and bool(job.schedule)
+
+
+def _error(code: TroubleCode, words: str, hint: str = "", job: str = "") -> Trouble:
+    return Trouble(Severity.ERROR, code, words, hint, job)
 
 
 def _unserved(rows: list[Row], summary: Summary) -> tuple[tuple[Job, tuple[str, ...]], ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chronex.jobfile.keymap import SCREENS
+from chronex.model.trouble_codes import TroubleCode
 from chronex.text.durations import elapsed, largest_unit
 from chronex.text.terminal import cell_safe
 from chronex.views.jobs import Situation, Summary
@@ -13,6 +14,7 @@ from chronex_tui.model.display import STYLES, DisplaySettings, abbreviation, cou
 from chronex_tui.model.layout import Line, Span, crop, fit_line, line_width, spread
 from chronex_tui.model.snapshot import Snapshot
 
+_LONGEST_TROUBLE = 48
 _COUNTED = (Situation.RUNNING, Situation.RETRYING, Situation.FAILED, Situation.QUEUED, Situation.PAUSED)
 
 
@@ -109,8 +111,14 @@ def counts_line(
 
 def worst_trouble(snapshot: Snapshot) -> str:
     """The one thing that needs a person first; empty where nothing does."""
-    found = _silent_node(snapshot) or _failing_job(snapshot) or _late_job(snapshot)
+    found = _silent_node(snapshot) or _of_store(snapshot) or _failing_job(snapshot) or _late_job(snapshot)
     return f"worst: {found}" if found else ""
+
+
+def _of_store(snapshot: Snapshot) -> str:
+    """What is wrong with the store or its schedulers; that none runs has a line of its own."""
+    found = [one for one in snapshot.troubles if one.code is not TroubleCode.NO_SCHEDULER]
+    return cell_safe(found[0].words)[:_LONGEST_TROUBLE] if found else ""
 
 
 def _silent_node(snapshot: Snapshot) -> str:

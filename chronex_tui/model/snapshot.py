@@ -24,6 +24,7 @@ from chronex.timing.clock_changes import ClockEffect, effect_of
 from chronex.timing.job_schedule import schedule_of, timing_of
 from chronex.timing.zones import ClockChange
 from chronex.views.jobs import IsAlive, NextRun, Outcome, Row, Summary, outcome_of, rows_of, summary_of, upcoming_runs
+from chronex.views.troubles import Trouble, store_troubles, worst_first
 
 
 class RunKey(NamedTuple):
@@ -104,6 +105,7 @@ class Snapshot:
     is_there: bool = True
     is_refused: bool = False
     journal: int = 0
+    troubles: tuple[Trouble, ...] = ()  # of the store and its schedulers, the worst first
     notices: int = 0  # that wait to be sent, or for another try
 
     @property
@@ -180,8 +182,16 @@ class BoardReader:
         self.seen, self.active = head, active
         rows = tuple(self.rows.values())
         summary = summary_of(reading, rows, self.is_alive, now_ms)
+        found = worst_first(store_troubles(reading, now_ms, self.is_alive, has_jobs=bool(rows)))
         return Snapshot(
-            now_ms, rows, summary, tuple(live), store_path=self.store_path, journal=head, notices=notices(reading)
+            now_ms,
+            rows,
+            summary,
+            tuple(live),
+            store_path=self.store_path,
+            journal=head,
+            notices=notices(reading),
+            troubles=tuple(found),
         )
 
     def invalidate(self) -> None:

@@ -141,6 +141,7 @@ def test_every_setting_takes_effect_or_is_named(machine: Machine) -> None:
         "update_policy",
         "on_stop",
         "blackout",  # is stored with each job
+        "smtp",
         "watch",
     }
 

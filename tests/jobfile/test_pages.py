@@ -10,10 +10,11 @@ import pytest
 from chronex.jobfile import read_job_file, read_triggers
 from chronex.jobfile.calendar_tables import CALENDAR
 from chronex.jobfile.group_tables import CATCH_UP, CHECK, GROUP
-from chronex.jobfile.inherited_tables import DST, NOTIFY, RECOVERY, RETRY
+from chronex.jobfile.inherited_tables import DST, RECOVERY, RETRY
 from chronex.jobfile.job_tables import DEFAULTS, JOB, TASK
 from chronex.jobfile.keymap import KEYS
 from chronex.jobfile.lint_table import LINT
+from chronex.jobfile.notify_table import CHANNEL, HEARTBEAT, NOTIFY, SMTP
 from chronex.jobfile.process_table import LIMITS
 from chronex.jobfile.properties import PROPERTY
 from chronex.jobfile.reader import TRIGGER
@@ -28,8 +29,11 @@ SECTIONS = {
     "catch_up": set(CATCH_UP),
     "history": set(HISTORY),
     "logs": set(LOGS),
+    "smtp": set(SMTP),
+    "heartbeat": set(HEARTBEAT),
     "[calendars.NAME]": set(CALENDAR),
     "[groups.NAME]": set(GROUP),
+    "[notify.NAME]": set(CHANNEL),
     "[defaults]": set(DEFAULTS),
     "limits": set(LIMITS),
     "retry": set(RETRY),

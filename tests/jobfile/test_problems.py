@@ -66,7 +66,7 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
     "timeout of a job": (JOB + '«timeout» = "5m"\n', [("J010", "unknown key 'timeout'", "did you mean task_timeout?")]),
     "nothing like it": (
         "[scheduler]\n«xyzzy» = 1\n",
-        [("J010", "unknown key 'xyzzy'", "the keys here are blackout, catch_up, grace_period, history, labels, logs, max_concurrent_jobs")],
+        [("J010", "unknown key 'xyzzy'", "the keys here are blackout, catch_up, grace_period, heartbeat, history, labels, logs, max_concurrent_jobs")],
     ),
     "a quoted key": (
         JOB + '«"ti\\u0007me"» = 1\n',

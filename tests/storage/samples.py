@@ -28,7 +28,7 @@ from chronex.model import (
 )
 from chronex.model.groups import Group, StartRate
 from chronex.model.job import NO_PROGRESS, JobProgress
-from chronex.model.records import LogPiece, LogWish, Sequence
+from chronex.model.records import ChannelState, LogPiece, LogWish, Sequence
 from chronex.storage import codec, keys
 from chronex.storage.records import key_of
 
@@ -56,6 +56,8 @@ KEYED: list[Record] = [
     Node(id="n1", process=PROCESS, host="here"),
     Idempotency(key="any text at all", expires_ms=AT),
     Notice(job="backup", kind="failing", at_ms=AT, nominal_ms=AT),
+    Notice(job="backup", kind="failing", at_ms=AT, nominal_ms=AT, channel="ops", problem="no answer"),
+    ChannelState(channel="ops", tries=2, problem="no answer", next_ms=AT),
 ]
 SAMPLES: list[tuple[bytes, Record]] = [
     (

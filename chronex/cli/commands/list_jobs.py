@@ -41,13 +41,16 @@ def list_jobs(
 
 def run_list(store: str | None, form: str, filter_text: str) -> int:
     from chronex.cli.store_session import read_store_now
+    from chronex.cli.trouble_output import tell_troubles, troubles_of
     from chronex.views.filters import parse_filter
     from chronex.views.jobs import rows_of
 
     chosen = parse_filter(filter_text)
     if chosen.problems:
         raise UsageError(f"--filter: {chosen.problems[0]}")
-    rows, now_ms = read_store_now(store, rows_of)
+    (rows, troubles), now_ms = read_store_now(
+        store, lambda reading, at_ms: (rows_of(reading, at_ms), troubles_of(reading, at_ms))
+    )
     found = [row for row in rows if chosen.matches(row, now_ms)]
     if form == "names":
         for row in found:
@@ -58,6 +61,7 @@ def run_list(store: str | None, form: str, filter_text: str) -> int:
         out("no jobs yet; write a chronex.toml and run: chronex apply")
     else:
         _print_table(found, len(rows), now_ms, shown_zone())
+        tell_troubles(troubles)
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from chronex.cli.options import Form, StorePath, UsageError, check_format, store_place
+from chronex.cli.options import Form, StorePath, UsageError, check_format, choose, store_place
 from chronex.cli.output import err, out, paint, print_json
 from chronex.text.terminal import terminal_safe
 
@@ -27,13 +27,35 @@ _MOST_WITHOUT_OUTPUT = 1000
 
 def logs(
     what: Annotated[
-        str,
+        str | None,
         typer.Argument(
             help="A job (its last run), the id of an occurrence, run or attempt, a beginning of it, or JOB@TIME.",
-            metavar="JOB|RUN",
+            metavar="[JOB|RUN]",
         ),
-    ],
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the attempt is over.")] = False,
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Go on until the attempt is over; without a JOB, of all jobs.")
+    ] = False,
+    grep: Annotated[
+        str | None, typer.Option("--grep", help="Lines with this text, of all runs.", metavar="TEXT")
+    ] = None,
+    regex: Annotated[bool, typer.Option("--regex", help="The text is a regular expression.")] = False,
+    ignore_case: Annotated[
+        bool, typer.Option("-i", "--ignore-case", help="Capital and small letters are the same.")
+    ] = False,
+    context: Annotated[
+        int, typer.Option("-C", "--context", help="So many lines around each.", metavar="N", min=0, max=1000)
+    ] = 0,
+    since: Annotated[
+        str | None, typer.Option(help="Only runs since: 7d (ago), or an ISO 8601 time.", metavar="TIME")
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="Only runs before it.", metavar="TIME")] = None,
+    jobs: Annotated[
+        str | None, typer.Option("--job", help="Only these jobs; * stands for any text.", metavar="GLOB")
+    ] = None,
+    state: Annotated[
+        list[str] | None, typer.Option(help="Only attempts that ended so: failed, success, ….", metavar="STATE")
+    ] = None,
     lines: Annotated[
         int | None, typer.Option("-n", "--lines", help="Only the last lines.", metavar="N", min=0)
     ] = None,
@@ -50,11 +72,59 @@ def logs(
 ) -> int:
     """Show what attempts have written. Control characters are shown as a mark and never reach your terminal.
 
-    Example: chronex logs backup -f
+    Example: chronex logs --grep "disk full" --since 7d --state failed
     """
-
     check_format(form)
+    if grep is not None:
+        if follow:
+            raise UsageError("--grep searches what is written; it does not go with --follow")
+        searched = Searched(grep, regex, ignore_case, since, until, jobs or what, tuple(state or ()), context)
+        return search(searched, store, form)
+    if any((regex, ignore_case, context, since, until, jobs, state)):
+        raise UsageError("these options go with --grep TEXT")
+    if what is None:
+        return follow_every(store, form, follow=follow, raw=raw)
     return run_logs(LogsOptions(what, task, attempt, lines, raw, whole), store, form, follow=follow)
+
+
+class Searched(NamedTuple):
+    """What --grep and the options beside it say, as they are typed."""
+
+    text: str
+    is_regex: bool
+    ignores_case: bool
+    since: str | None
+    until: str | None
+    jobs: str | None
+    states: tuple[str, ...]
+    context: int
+
+
+def search(searched: Searched, store: str | None, form: str) -> int:
+    from chronex.cli.options import read_since
+    from chronex.cli.output import shown_zone
+    from chronex.cli.search_logs import SearchOptions, run_search
+    from chronex.model.states import AttemptState
+
+    zone = shown_zone()
+    states = tuple(part for word in searched.states for part in word.split(","))
+    for one in states:
+        choose("--state", one, tuple(state.value for state in AttemptState))
+    since_ms, until_ms = read_since(searched.since, zone), read_since(searched.until, zone)
+    text, is_regex, ignores_case = searched[:3]
+    options = SearchOptions(text, is_regex, ignores_case, since_ms, until_ms, searched.jobs, states, searched.context)
+    return run_search(options, store, form)
+
+
+def follow_every(store: str | None, form: str, *, follow: bool, raw: bool) -> int:
+    """All jobs at once, which has no end."""
+    if not follow:
+        raise UsageError("which job? chronex logs JOB; or --follow for all of them, or --grep TEXT")
+    if form != "text":
+        raise UsageError("--follow is for people; use --format json without it")
+    from chronex.cli.search_logs import follow_all
+
+    return follow_all(store, raw=raw)
 
 
 class LogsOptions(NamedTuple):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from chronex.model.job import Job
     from chronex.storage.records import Reading
     from chronex.views.jobs import Detail
+    from chronex.views.troubles import Trouble
 
 _VERSION_FIELDS_NOT_SHOWN = ("id", "written")
 
@@ -43,17 +44,20 @@ def show(
 def run_show(name: str, store: str | None, form: str) -> int:
     from chronex.cli.record_output import detail_json, detail_lines
     from chronex.cli.store_session import read_store_now
+    from chronex.cli.trouble_output import tell_troubles, troubles_of
     from chronex.engine.commands.names import job_named
     from chronex.views.jobs import detail_of, with_usage
 
-    def find(reading: Reading, now_ms: int) -> Detail:
-        return with_usage(reading, detail_of(reading, job_named(reading, name), now_ms))
+    def find(reading: Reading, now_ms: int) -> tuple[Detail, list[Trouble]]:
+        detail = with_usage(reading, detail_of(reading, job_named(reading, name), now_ms))
+        return detail, troubles_of(reading, now_ms)
 
-    detail, now_ms = read_store_now(store, find)
+    (detail, troubles), now_ms = read_store_now(store, find)
     if form == "json":
         print_json(detail_json(detail))
     else:
         print_painted(detail_lines(detail, now_ms, zone_of(detail.job)))
+        tell_troubles(troubles)
     return 0
 
 
@@ -129,11 +133,24 @@ def _version_json(job: Job, before: Job | None) -> dict[str, Any]:
     }
 
 
+def _shown_definition(job: Job) -> Job:
+    """Without the paths of web addresses, which may be all that keeps strangers out."""
+    from msgspec.structs import replace
+
+    from chronex.model.channels import masked_url
+
+    written = job.as_written()
+    if written.notify is None:
+        return written
+    channels = tuple(replace(one, url=masked_url(one.url) if one.url else "") for one in written.notify.channels)
+    return replace(written, notify=replace(written.notify, channels=channels))
+
+
 def changes_between(before: Job, after: Job) -> list[dict[str, Any]]:
     """The fields of the definition that differ, each with both values."""
     import msgspec
 
-    old, new = (msgspec.to_builtins(job.as_written()) for job in (before, after))
+    old, new = (msgspec.to_builtins(_shown_definition(job)) for job in (before, after))
     names = sorted({*old, *new} - {*_VERSION_FIELDS_NOT_SHOWN})
     return [
         {"field": name, "from": old.get(name), "to": new.get(name)}

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from chronex.views.jobs import Row
     from chronex.views.nodes import NodeRow
     from chronex.views.status import OutageCard, StoreStatus
+    from chronex.views.troubles import Trouble
     from chronex_store import Space
     from chronex_store.opening import OpenedStore
 
 _CLEAR = "\x1b[H\x1b[2J"
 _REFRESH_S = 2.0
 _LEAST_DISK_BYTES = 256 * 1024
+_NEARLY_FULL = 0.7  # the first mark of daemon/retention.py
 _MOST_NAMED = 5
 _OUTAGE_WORDS = {
     "asleep": "asleep",
@@ -67,7 +69,7 @@ def run_status(store: str | None, form: str, *, watch: bool, check: bool) -> int
             else:
                 _print(found, opened, now_ms, stale, clear=watch and sys.stdout.isatty())
             if not watch:
-                return 1 if check and _attention(found, opened, stale) else 0
+                return 1 if check and _attention(found, opened, stale, now_ms) else 0
             opened.wait(seen, _REFRESH_S)
 
 
@@ -94,8 +96,10 @@ def status_json(
     from chronex.cli.group_output import group_json
     from chronex.cli.record_output import node_json
     from chronex.model.reasons import text_of
+    from chronex.views.troubles import trouble_json
 
     daemon, space = found.summary.daemon, _space(store)
+    troubles = _attention(found, store, stale, now_ms)
     return {
         **timed("at", now_ms),
         "daemon": None if daemon is None else {
@@ -133,25 +137,47 @@ def status_json(
             {"calendar": one.name, "problem": one.problem, "jobs": list(one.jobs), "moved_from": one.moved_from}
             for one in stale
         ],
-        "attention": _attention(found, store, stale),
+        "attention": [one.sentence for one in troubles],
+        "troubles": [trouble_json(one) for one in troubles],
+        "channels": [
+            {"channel": row.state.channel, "waiting": row.waiting, "undeliverable": row.undeliverable,
+             "dropped": row.state.dropped, "problem": row.state.problem or None}
+            for row in found.channels
+        ],
     }  # fmt: skip
 
 
-def _attention(found: StoreStatus, store: OpenedStore, stale: Sequence[StaleCalendar] = ()) -> list[str]:
+def _attention(found: StoreStatus, store: OpenedStore, stale: Sequence[StaleCalendar], now_ms: int) -> list[Trouble]:
     """What needs attention; a full disk or map keeps the store from recording it, so that is added here."""
-    return [*_of_store(found, store), *(f"{one.problem}: chronex apply --dry-run shows it" for one in stale)]
+    from chronex.cli.file_changes import unapplied_changes
+    from chronex.model.trouble_codes import Severity, TroubleCode
+    from chronex.views.troubles import Trouble
+
+    moved = [
+        Trouble(Severity.WARNING, TroubleCode.CALENDAR_MOVED, one.problem, "chronex apply --dry-run shows it")
+        for one in stale
+    ]
+    return [*_of_store(found, store), *found.troubles(now_ms), *moved, *unapplied_changes(store)]
 
 
-def _of_store(found: StoreStatus, store: OpenedStore) -> list[str]:
+def _of_store(found: StoreStatus, store: OpenedStore) -> list[Trouble]:
+    from chronex.model.trouble_codes import Severity, TroubleCode
+    from chronex.views.troubles import Trouble
+
     space = _space(store)
     if space is None:
-        return found.attention()
+        return []
     if space.disk_bytes < _LEAST_DISK_BYTES:
-        return ["the disk of the store is full: nothing is claimed until there is free space", *found.attention()]
+        words, hint = "the disk of the store is full", "nothing is claimed until there is free space"
+        return [Trouble(Severity.ERROR, TroubleCode.DISK_FULL, words, hint)]
+    used = f"{space.ratio:.0%} of its space is used"
     if space.is_map_low or found.is_full:
-        full = f"the store is full ({space.ratio:.0%} of its space is used)"
-        return [f"{full}: nothing is claimed until there is free space; keep less history", *found.attention()]
-    return found.attention()
+        hint = "nothing is claimed until there is free space; keep less history"
+        return [Trouble(Severity.ERROR, TroubleCode.STORE_FULL, f"the store is full ({used})", hint)]
+    if space.ratio >= _NEARLY_FULL:
+        words = f"the store is nearly full ({used})"
+        return [Trouble(Severity.WARNING, TroubleCode.STORE_NEARLY_FULL, words, "keep less history")]
+    return []
 
 
 def _space(store: OpenedStore) -> Space | None:
@@ -191,14 +217,15 @@ def _print(
     limit = columns() if sys.stdout.isatty() else None
     zone = shown_zone()
     lines = [cut(line, limit) for line in _lines(found, store, now_ms, zone)]
-    needed = _attention(found, store, stale)
+    needed = _attention(found, store, stale, now_ms)
     if clear:
         sys.stdout.write(_CLEAR)
     for line in lines:
         out(line)
     if needed:
-        for sentence in needed:
-            out(paint(terminal_safe(f"needs attention: {sentence}"), "red"))
+        for one in needed:
+            colour = "red" if one.severity == "error" else "yellow"
+            out(paint(terminal_safe(f"needs attention: {one.sentence}"), colour))
     else:
         out(paint("all is well", "green"))
     sys.stdout.flush()

@@ -15,6 +15,7 @@ from chronex.text.terminal import terminal_safe
 if TYPE_CHECKING:
     from chronex.storage.records import Reading
     from chronex.timing.zones import Zone
+    from chronex.views.troubles import Trouble
     from chronex.views.why import Link, WhyAnswer
     from chronex.views.why.schedule_versions import VersionHistory
 
@@ -43,12 +44,14 @@ def why(
 
 def run_why(job: str, time: str | None, store: str | None, form: str) -> int:
     from chronex.cli.store_session import read_store_now
+    from chronex.cli.trouble_output import tell_troubles, troubles_of
 
-    def ask(reading: Reading, now_ms: int) -> list[tuple[str, WhyAnswer]]:
+    def ask(reading: Reading, now_ms: int) -> tuple[list[tuple[str, WhyAnswer]], list[Trouble]]:
         names, found = JobZones(reading), answers_to(reading, job, time, now_ms)
-        return [(names.name_of(answer.job), answer) for answer in found]
+        answers = [(names.name_of(answer.job), answer) for answer in found]
+        return answers, troubles_of(reading, now_ms)
 
-    answers, _ = read_store_now(store, ask)
+    (answers, troubles), _ = read_store_now(store, ask)
     if form == "json":
         print_json({"job": job, "answers": [answer_json(answer) for _, answer in answers]})
         return 0
@@ -56,6 +59,7 @@ def run_why(job: str, time: str | None, store: str | None, form: str) -> int:
         if index:
             out()
         _print(answer, name)
+    tell_troubles(troubles)
     return 0
 
 

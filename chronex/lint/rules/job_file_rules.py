@@ -1,4 +1,4 @@
-"""The rules on chronex.toml: J001 to J104, which the reader of job files applies, and W151 to W153 on its jobs.
+"""The rules on chronex.toml: J001 to J110, which the reader of job files applies, and W151 to W153 on its jobs.
 
 docs/job-file.md lists the keys.
 """
@@ -108,6 +108,12 @@ READER_RULES = (
           f'[groups.api]\nrate = "30/m"\n\n{_JOB}groups = ["api"]\n'),
     _job("J034", "not a condition", "A job can wait for the mains, the network, a port, a path or a command.",
          'wait_for = ["tcp:db"]', 'wait_for = ["tcp:db:5432"]'),
+    _rule("J040", "unknown channel", "A job names the channels that it is told by; they stand under [notify] in the same file.",
+          f'[notify.ops]\nmail = "ops@example.com"\n\n{_JOB}notify = ["opps"]\n',
+          f'[notify.ops]\nmail = "ops@example.com"\n\n{_JOB}notify = ["ops"]\n'),
+    _rule("J041", "a channel that leads nowhere", "Its mail address, its web address or its server cannot be one.",
+          f'[notify.ops]\nmail = "ops at example.com"\n\n{_JOB}notify = ["ops"]\n',
+          f'[notify.ops]\nmail = "ops@example.com"\n\n{_JOB}notify = ["ops"]\n'),
     _rule("J101", "a setting that another one overrides", "One of two settings has no effect.",
           '[jobs.backup]\nschedule = "TZ=UTC 17 3 * * *"\ntimezone = "Europe/Berlin"\nrun = "backup"\n',
           '[jobs.backup]\nschedule = "17 3 * * *"\ntimezone = "Europe/Berlin"\nrun = "backup"\n', WARNING),
@@ -119,6 +125,10 @@ READER_RULES = (
     _rule("J103", "a pause shorter than a second", "The next attempt comes a second after a failed one at the earliest: "
           "shorter pauses would be hundreds of attempts before anything can have changed.",
           f'{_JOB}retry = {{ max = 5, interval = "50ms" }}\n', f'{_JOB}retry = {{ max = 5, interval = "1s" }}\n', WARNING),
+    _rule("J110", "an address that is a secret", "The address of a webhook lets whoever has it send messages. Written here it is also "
+          "in the store, in its backups and in the history of the file; kept in a file of its own it is read when it is needed.",
+          f'[notify.chat]\nwebhook = "https://hooks.example.com/T0000/abcdefghijklmnopqrstuvwx"\n\n{_JOB}notify = ["chat"]\n',
+          f'[notify.chat]\nwebhook = "file:/etc/chronex/chat-url"\n\n{_JOB}notify = ["chat"]\n', WARNING),
 )  # fmt: skip
 
 

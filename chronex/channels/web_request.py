@@ -1,0 +1,105 @@
+"""One request to a web server: within a time, reading little, following nothing, and with its certificate checked."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from chronex.channels.deadline import Deadline
+from chronex.text.terminal import terminal_safe
+from chronex.text.web_addresses import shown_host, url_problem
+from chronex.version import __version__
+
+CONNECT_S = 10.0
+WITHIN_S = 20.0
+MOST_READ = 4_096
+_SHOWN = 200
+# A server that answers so would say the same of the same message again.
+_REFUSED = (400, 405, 411, 413, 414, 415, 422, 431)
+
+
+class Reply(NamedTuple):
+    """What came of a try. `problem` is empty where it was taken; `is_final`: the same message is never taken."""
+
+    problem: str = ""
+    said: str = ""
+    is_final: bool = False
+
+
+def ask(
+    method: str, url: str, body: bytes = b"", headers: Mapping[str, str] | None = None, within_s: float = WITHIN_S
+) -> Reply:
+    """Never raises. No word of the answer holds more of the address than its host."""
+    problem = url_problem(url)
+    if problem:
+        return Reply(problem)
+    where = shown_host(url)
+    with Deadline(within_s) as deadline:
+        try:
+            return _exchange(method, url, body, headers or {}, deadline)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            if deadline.is_over:
+                return Reply(f"{where} gave no answer within {within_s:g} s")
+            return Reply(f"{where}: {described(error)}")
+
+
+def _exchange(method: str, url: str, body: bytes, headers: Mapping[str, str], deadline: Deadline) -> Reply:
+    parts = urlsplit(url)
+    connection = _connection(parts.scheme, parts.hostname or "", parts.port)
+    try:
+        connection.connect()
+        deadline.watch(connection.sock)
+        path = parts.path or "/"
+        own = {"User-Agent": f"chronex/{__version__}", "Connection": "close", **headers}
+        connection.request(method, f"{path}?{parts.query}" if parts.query else path, body, own)
+        response = connection.getresponse()
+        if deadline.is_over:
+            raise TimeoutError  # what was read of a status that came byte by byte is no answer
+        said = b""
+        with contextlib.suppress(OSError, http.client.HTTPException):  # the status is the answer
+            said = response.read(MOST_READ)
+        return _judged(shown_host(url), response.status, said)
+    finally:
+        connection.close()
+
+
+def _connection(scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
+    if scheme == "https":
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(host, port, timeout=CONNECT_S, context=context)
+    return http.client.HTTPConnection(host, port, timeout=CONNECT_S)
+
+
+def _judged(where: str, status: int, body: bytes) -> Reply:
+    words = " ".join(terminal_safe(body.decode("utf-8", "replace")).split())[:_SHOWN]
+    said = f"{status}{f' {words}' if words else ''}"
+    if 200 <= status < 300:
+        return Reply(said=said)
+    if 300 <= status < 400:
+        return Reply(
+            f"{where} answered {status}, and redirects are not followed; write the address that it names", said
+        )
+    return Reply(f"{where} answered {said}", said, status in _REFUSED)
+
+
+def described(error: Exception) -> str:
+    """A failed connection in words."""
+    match error:
+        case ssl.SSLCertVerificationError():
+            return f"its certificate is not trusted: {error.verify_message}"
+        case ssl.SSLError():
+            return f"no encrypted connection: {error.reason or error}"
+        case socket.gaierror():
+            return f"its name is not known: {error.strerror}"
+        case TimeoutError():
+            return "no answer in time"
+        case http.client.RemoteDisconnected():
+            return "it closed the connection without an answer"
+        case OSError():
+            return (error.strerror or str(error) or type(error).__name__).lower()
+    return f"it answered what is not HTTP ({type(error).__name__})"
