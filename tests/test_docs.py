@@ -83,7 +83,7 @@ def chronex_lines(path: Path) -> list[str]:
 @pytest.mark.parametrize(("path", "line"), [(path, line) for path in DOCUMENTS for line in chronex_lines(path)])
 def test_every_command_of_a_shell_block_exists_with_its_options(path: Path, line: str) -> None:
     words = shlex.split(line, comments=True)[1:]
-    words = words[: next((i for i, word in enumerate(words) if word in ("|", "&&", ">", ";", "&")), len(words))]
+    words = words[: next((i for i, word in enumerate(words) if word in ("|", "&&", ">", ";", "&", "--")), len(words))]
     if words[0].startswith("-"):
         return
     command = COMMANDS[words[0]]

@@ -38,6 +38,7 @@ from chronex.engine.update.sources import DECLARATIVE
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
 from chronex.model.event import Event
+from chronex.model.groups import CatchUpPace
 from chronex.model.job import task_job_id
 from chronex.model.reasons import text_of
 from chronex.run import is_alive
@@ -81,7 +82,11 @@ class Scheduler:
         self._clock = clock
         self._zone = timezone
         self._source = DECLARATIVE + (name or program_name())
-        self._settings = replace(settings or SchedulerSettings(), max_concurrent_jobs=MAX_CONCURRENT)
+        # Of what was missed at most one run of each task is due, and it is due now: nothing is spaced.
+        at_once = CatchUpPace(spacing_ms=0, share=1.0)
+        self._settings = replace(
+            settings or SchedulerSettings(), max_concurrent_jobs=MAX_CONCURRENT, catch_up=at_once
+        )
         self._state = SchedulerState.UNINITIALIZED
         self._polling = PollingState.INACTIVE
         self._identifier = ""

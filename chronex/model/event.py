@@ -87,7 +87,7 @@ EVENTS: dict[str, str] = {
     "TaskRetryStarted": "another attempt of a run began",
     "TaskRunCompleted": "an attempt ended well",
     "TaskRunFailed": "an attempt ended badly",
-    "TaskRunSkipped": "a run was left out: what it needs did not end so, or another run has done it under its key",
+    "TaskRunSkipped": "a run was left out",
     "TaskRunAdopted": "a child that outlived its scheduler has a new one",
     "TaskRetryScheduled": "a run will be tried again",
     "TaskRetryMoved": "the clock was set, and the time of a retry with it",

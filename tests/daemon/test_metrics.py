@@ -480,7 +480,7 @@ def test_a_running_daemon_is_scraped_reports_failures_and_has_a_status(machine: 
     after = json.loads(machine.chronex("status", "--format", "json").stdout)
     assert after["daemon"] is None
     assert set(after) == {
-        "at", "at_ms", "daemon", "nodes", "given_up", "jobs", "counts", "running", "queued", "next", "failing", "with_errors", "retrying",
+        "at", "at_ms", "daemon", "nodes", "given_up", "groups", "channels", "troubles", "jobs", "counts", "running", "queued", "next", "failing", "with_errors", "retrying",
         "late", "unserved", "calendars",
         "dead_letters", "notices", "hooks", "outage", "store", "attention",
     }  # fmt: skip

@@ -84,7 +84,7 @@ class ChronexProcess(subprocess.Popen[Any]):
 
 
 def _is_heard_at_the_start(environment: Mapping[str, str]) -> bool:
-    heard = {name for name in environment if name.startswith(("PYTHON", "LC_", "LANG"))} - {"PYTHONPATH"}
+    heard = {name for name in environment if name.startswith(("PYTHON", "LC_", "LANG", "LD_"))} - {"PYTHONPATH"}
     return any(environment[name] != _OURS.get(name) for name in heard) or _tree(environment) != ROOT
 
 

@@ -196,6 +196,7 @@ class Interrupted:
         that is told to begin nothing would leave them in turn, as it should.
         """
         until(lambda: not self._tried_again(), "what was claimed and never began to be tried again")
+        until(lambda: not self._queued(), "what was missed to be made up for")
         until(lambda: "stopped" in self.machine.chronex("stop", "--drain").stdout, "the last daemon to be asked")
         assert self.daemon.wait(DEADLINE_S) == 0
         until(lambda: not processes_of(self.machine.directory / "store"), "the end of every process of the store")
@@ -206,6 +207,12 @@ class Interrupted:
             row["state"] == "running" and row["attempts"] and row["attempts"][-1]["state"] == "crashed"
             for row in self.machine.history()
         )
+
+    def _queued(self) -> int:
+        """Missed runs are started one after the other, and wait for that in a queue."""
+        done = self.machine.chronex("status", "--format", "json")
+        assert done.returncode == 0, done.stderr
+        return int(json.loads(done.stdout)["queued"])
 
 
 def _now_ms() -> int:

@@ -54,7 +54,15 @@ WORKLOADS: dict[str, str] = {
 }
 
 # These come only where there is something to take up, to call, to trim, or to stop.
-ELSEWHERE = {"adopted", "check due", "hook ended", "history trimmed", "stop asked", "node leaving"}
+ELSEWHERE = {
+    "adopted",
+    "check due",
+    "hook ended",
+    "notice delivered",
+    "history trimmed",
+    "stop asked",
+    "node leaving",
+}
 # These are the keeper's own: it dies there, and the daemon goes on.
 OF_KEEPER = {
     "before spawn", "spawned", "identified", "start recorded", "barrier opened", "process ended", "log finished", "end kept",

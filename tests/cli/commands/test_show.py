@@ -61,7 +61,7 @@ def test_show_versions_says_what_each_changed_and_by_whom(tmp_path: Path, capsys
     assert (newest["version"], oldest["version"], oldest["changes"]) == (2, 1, [])
     assert newest["changes"] == [{"field": "schedule", "from": "0 3 * * *", "to": "0 5 * * *"}]
     assert newest["by"].endswith("(cli)")
-    run_apply(place.options(""))
+    run_apply(place.options("", prune=True))
     capsys.readouterr()
     assert run_versions("a", store, "text") == 0, "a job that was removed is still known by its versions"
     assert "chronex apply --rollback a VERSION" in capsys.readouterr().out
