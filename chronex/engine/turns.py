@@ -80,7 +80,12 @@ class Turns:
         )
 
     def _is_past_in_the_way(self, job: Job, running: list[Occurrence]) -> bool:
-        """Whether the one in the way is there because the job makes up for what it missed."""
+        """Whether the one in the way is there because the job makes up for what it missed.
+
+        Where the newest wins (the declarative scheduler), an instant that was due meanwhile is not kept for later.
+        """
+        if job.retry is not None and job.retry.newest_wins:
+            return False
         first = running[:1] or self.records.queued(job.id, limit=1)
         return any(one.recovery or (one.behind and job.overlap is OverlapPolicy.SKIP) for one in first)
 
