@@ -12,18 +12,19 @@ def circle_in(order: Mapping[str, Sequence[str]]) -> list[str] | None:
     """
     done: set[str] = set()
     for start in order:
-        way: list[str] = []
+        way: dict[str, None] = {}  # in the order in which it was gone; a long chain is looked up often
         left: list[tuple[str, Iterator[str]]] = [] if start in done else [(start, iter(order[start]))]
         while left:
             at, more = left[-1]
-            if at not in way:
-                way.append(at)
+            way.setdefault(at)
             following = next(more, None)
             if following is None:
-                done.add(way.pop())
+                way.popitem()
+                done.add(at)
                 left.pop()
             elif following in way:
-                return [*way[way.index(following) :], following]
+                names = list(way)
+                return [*names[names.index(following) :], following]
             elif following in order and following not in done:
                 left.append((following, iter(order[following])))
     return None

@@ -59,7 +59,8 @@ class ChronexProcess(subprocess.Popen[Any]):
     """
 
     def __init__(self, arguments: Sequence[str], **options: Any) -> None:
-        self._is_forked = _CAN_FORK and not _is_heard_at_the_start(options.get("env") or {})
+        needs_start = options.get("preexec_fn") is not None or _is_heard_at_the_start(options.get("env") or {})
+        self._is_forked = _CAN_FORK and not needs_start
         super().__init__(command_of(arguments), **options)
 
     def _execute_child(self, *arguments: Any) -> None:

@@ -20,6 +20,7 @@ import pytest
 
 from chronex.model.occurrence import Occurrence
 from chronex_tui.launch import choose_theme
+from tests.kit.forked import ChronexProcess
 from tests.kit.processes import end_all
 from tests.kit.waits import DEADLINE_S, is_gone, until
 from tests.tui.examples import MINUTE, NOW, make_store
@@ -159,10 +160,10 @@ class Terminal:
         self._master, slave = pty.openpty()
         ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         env = environment(store, TERM="xterm-256color", **more)
-        self.process = subprocess.Popen(
-            [*COMMAND, *arguments], env=env, stdin=slave, stdout=slave, stderr=errors or slave, cwd=store.parent,
+        self.process = ChronexProcess(
+            arguments, env=env, stdin=slave, stdout=slave, stderr=errors or slave, cwd=store.parent,
             start_new_session=True,
-            preexec_fn=_take_the_terminal if is_controlling else None,  # noqa: PLW1509  no other thread starts it
+            preexec_fn=_take_the_terminal if is_controlling else None,
         )  # fmt: skip
         os.close(slave)
         self.seen = b""
