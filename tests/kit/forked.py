@@ -40,6 +40,7 @@ PRELOADED = (
     "chronex.verify",
     "chronex.views",
     "chronex_store",
+    "chronex_tui",
 )
 _CLONE_PARENT = 0x00008000
 _CLONE_NUMBERS = {"x86_64": 56, "aarch64": 220}

@@ -20,12 +20,10 @@ import pytest
 
 from chronex.model.occurrence import Occurrence
 from chronex_tui.launch import choose_theme
-from tests.kit.forked import ChronexProcess
+from tests.kit.forked import ChronexProcess, run_chronex
 from tests.kit.processes import end_all
 from tests.kit.waits import DEADLINE_S, is_gone, until
 from tests.tui.examples import MINUTE, NOW, make_store
-
-COMMAND = [sys.executable, "-m", "chronex"]
 
 
 def environment(store: Path, **more: str) -> dict[str, str]:
@@ -35,15 +33,14 @@ def environment(store: Path, **more: str) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "CHRONEX_STORE": str(store),
         "TZ": "Europe/Berlin",
-        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
     } | more  # fmt: skip
 
 
 def chronex(store: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments], env=environment(store, **more), capture_output=True, text=True, timeout=60, check=False,
-        stdin=subprocess.DEVNULL, cwd=store.parent,
-    )  # fmt: skip
+    return run_chronex(
+        arguments, env=environment(store, **more), text=True, stdin=subprocess.DEVNULL, cwd=store.parent
+    )
 
 
 def test_one_frame_as_text(example_store: Path) -> None:
@@ -159,6 +156,8 @@ class Terminal:
     ) -> None:
         self._master, slave = pty.openpty()
         ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        if errors is not None:
+            more["LANG"] = "C.UTF-8"  # a whole start: Python looks at its streams when it begins
         env = environment(store, TERM="xterm-256color", **more)
         self.process = ChronexProcess(
             arguments, env=env, stdin=slave, stdout=slave, stderr=errors or slave, cwd=store.parent,
