@@ -10,7 +10,7 @@ from chronex.clock import SYSTEM_CLOCK
 from chronex.engine import shared_logs
 from chronex.engine.shared_logs import PieceKind
 from chronex.model.occurrence import Attempt
-from chronex.model.records import LogPiece, LogWish, Node
+from chronex.model.records import LogPiece, LogRequest, Node
 from chronex.model.states import AttemptState
 from chronex.storage.records import Reading, Records
 from chronex.text.sizes import rough_size
@@ -19,7 +19,7 @@ from chronex_store.opening import OpenedStore
 _POLL_S = 0.5
 # A node looks once a second; one that says nothing for so long is not there, or is of an older version.
 ANSWER_WITHIN_MS = 15_000
-_WISH_AGAIN_MS = 10_000
+_ASK_AGAIN_MS = 10_000
 _TOO_MANY = "too many logs are asked for already; try again in a while"
 
 
@@ -54,15 +54,15 @@ def _seam(left_out: int, remote: RemoteLog) -> bytes:
 def whole_log(store: OpenedStore, remote: RemoteLog) -> bytes:
     """All of the log, fetched from its machine; UsageError where that does not answer."""
     asked_ms = SYSTEM_CLOCK.monotonic_ms()
-    wish = _wish(store, remote, whole=True)
-    while not wish.is_done:
-        found = store.view(lambda tx: shared_logs.wish_of(Reading(tx), remote.attempt, whole=True))
-        if found is not None and found.sent_pieces > wish.sent_pieces:
+    request = _ask_for(store, remote, whole=True)
+    while not request.is_done:
+        found = store.view(lambda tx: shared_logs.request_of(Reading(tx), remote.attempt, whole=True))
+        if found is not None and found.sent_pieces > request.sent_pieces:
             asked_ms = SYSTEM_CLOCK.monotonic_ms()
-        wish = found or wish
-        if not wish.is_done and SYSTEM_CLOCK.monotonic_ms() - asked_ms > ANSWER_WITHIN_MS:
+        request = found or request
+        if not request.is_done and SYSTEM_CLOCK.monotonic_ms() - asked_ms > ANSWER_WITHIN_MS:
             raise UsageError(_no_answer(remote))
-        if not wish.is_done:
+        if not request.is_done:
             store.wait(store.wait(-1, 0), _POLL_S)
     pieces = store.view(lambda tx: shared_logs.pieces_after(Reading(tx), remote.attempt, PieceKind.WHOLE, -1))
     return b"".join(piece.data for _, piece in pieces)
@@ -70,15 +70,15 @@ def whole_log(store: OpenedStore, remote: RemoteLog) -> bytes:
 
 def followed(store: OpenedStore, remote: RemoteLog) -> Iterator[bytes]:
     """What the command writes, as its machine sends it, until it has ended."""
-    heard_ms = wished_ms = SYSTEM_CLOCK.monotonic_ms()
-    _wish(store, remote, whole=False)
+    heard_ms = asked_again_ms = SYSTEM_CLOCK.monotonic_ms()
+    _ask_for(store, remote, whole=False)
     number, reached = -1, 0
     while True:
         now = SYSTEM_CLOCK.monotonic_ms()
-        if now - wished_ms > _WISH_AGAIN_MS:
-            wished_ms = now
-            _wish(store, remote, whole=False)
-        wish, attempt, pieces = store.view(lambda tx: _state(Reading(tx), remote.attempt, number))  # noqa: B023
+        if now - asked_again_ms > _ASK_AGAIN_MS:
+            asked_again_ms = now
+            _ask_for(store, remote, whole=False)
+        request, attempt, pieces = store.view(lambda tx: _state(Reading(tx), remote.attempt, number))  # noqa: B023
         if pieces:
             number, heard_ms = pieces[-1][0], now
         for _, piece in pieces:
@@ -87,7 +87,7 @@ def followed(store: OpenedStore, remote: RemoteLog) -> Iterator[bytes]:
             reached = piece.at + len(piece.data)
             yield piece.data
         is_over = attempt is None or attempt.state is not AttemptState.RUNNING
-        if wish is not None and wish.is_done and is_over:
+        if request is not None and request.is_done and is_over:
             return
         if now - heard_ms > ANSWER_WITHIN_MS and is_over:
             raise UsageError(_no_answer(remote))
@@ -96,16 +96,16 @@ def followed(store: OpenedStore, remote: RemoteLog) -> Iterator[bytes]:
 
 def _state(
     reading: Reading, attempt: Attempt, number: int
-) -> tuple[LogWish | None, Attempt | None, list[tuple[int, LogPiece]]]:
+) -> tuple[LogRequest | None, Attempt | None, list[tuple[int, LogPiece]]]:
     found = reading.attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
     pieces = shared_logs.pieces_after(reading, attempt, PieceKind.LIVE, number)
-    return shared_logs.wish_of(reading, attempt, whole=False), found, pieces
+    return shared_logs.request_of(reading, attempt, whole=False), found, pieces
 
 
-def _wish(store: OpenedStore, remote: RemoteLog, *, whole: bool) -> LogWish:
+def _ask_for(store: OpenedStore, remote: RemoteLog, *, whole: bool) -> LogRequest:
     now_ms = store.now()
     made = store.update(
-        lambda tx: shared_logs.wish_for(Records(tx, now_ms), remote.attempt, remote.node.host_id, whole=whole)
+        lambda tx: shared_logs.request_log(Records(tx, now_ms), remote.attempt, remote.node.host_id, whole=whole)
     )
     if made is None:
         raise UsageError(_TOO_MANY)

@@ -1,4 +1,4 @@
-"""Sends logs of this machine into a store that machines share: excerpts when attempts end, the rest when wished."""
+"""Sends logs of this machine into a store that machines share: excerpts when attempts end, the rest on request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.engine import shared_logs
 from chronex.errors import LogDirectoryError, StoreError
 from chronex.model.occurrence import Attempt
-from chronex.model.records import LogWish
+from chronex.model.records import LogRequest
 from chronex.model.states import AttemptState
 from chronex.run import LogDirectory
 from chronex.run.attempt_log import DEFAULT_LIMIT, LogReader
@@ -27,8 +27,8 @@ MOST_AT_ONCE = 4 * shared_logs.PIECE_BYTES
 _EXPIRED_EVERY_MS = 30_000
 
 
-class _Wished(NamedTuple):
-    wish: LogWish
+class _Requested(NamedTuple):
+    request: LogRequest
     attempt: Attempt | None
 
 
@@ -40,7 +40,7 @@ class LogSender:
         self._reader = LogReader(logs.path)
         self.shared_bytes = shared_bytes
         self._seen = -1
-        self._has_wishes = False
+        self._has_requests = False
         self._next_expired_ms = 0
 
     def periodic_task(self) -> PeriodicTask:
@@ -71,12 +71,12 @@ class LogSender:
             log_event(log, "its log is on this machine alone", fields, logging.WARNING)
 
     async def do(self) -> None:
-        """Answer what is wished; where nothing is, and the store has not changed, nothing is asked."""
+        """Answer what is requested; where nothing is, and the store has not changed, nothing is asked."""
         seen = self._store.wait(-1, 0)
-        if seen != self._seen or self._has_wishes:
+        if seen != self._seen or self._has_requests:
             self._seen = seen
-            found = await self._store.view_async(lambda tx: self._wished(Reading(tx)))
-            self._has_wishes = bool(found)
+            found = await self._store.view_async(lambda tx: self._requested(Reading(tx)))
+            self._has_requests = bool(found)
             for one in found:
                 await self._answer(one)
         if self._clock.monotonic_ms() >= self._next_expired_ms:
@@ -89,35 +89,35 @@ class LogSender:
         if await self._store.view_async(lambda tx: shared_logs.has_expired(Reading(tx), now_ms)):
             await self._store.update_async(lambda tx: shared_logs.drop_expired(Records(tx, now_ms)))
 
-    def _wished(self, reading: Reading) -> list[_Wished]:
+    def _requested(self, reading: Reading) -> list[_Requested]:
         now_ms = self._clock.wall_ms()
         return [
-            _Wished(wish, reading.attempt(wish.job, wish.nominal_ms, wish.task, wish.number))
-            for wish in shared_logs.wishes(reading, self._host_id)
-            if not wish.is_done and wish.until_ms > now_ms
+            _Requested(request, reading.attempt(request.job, request.nominal_ms, request.task, request.number))
+            for request in shared_logs.requests(reading, self._host_id)
+            if not request.is_done and request.until_ms > now_ms
         ]
 
-    async def _answer(self, wished: _Wished) -> None:
-        wish, attempt = wished
+    async def _answer(self, requested: _Requested) -> None:
+        request, attempt = requested
         if attempt is None:
             return
         is_over = attempt.state is not AttemptState.RUNNING
-        data, offset = await asyncio.to_thread(self._next_part, attempt, wish)
-        is_last = len(data) < MOST_AT_ONCE and (is_over or wish.whole)
+        data, offset = await asyncio.to_thread(self._next_part, attempt, request)
+        is_last = len(data) < MOST_AT_ONCE and (is_over or request.whole)
         if not data and not is_last:
             return
         now_ms = self._clock.wall_ms()
         await self._store.update_async(
-            lambda tx: shared_logs.send(Records(tx, now_ms), attempt, wish, data, offset, is_last=is_last),
+            lambda tx: shared_logs.send(Records(tx, now_ms), attempt, request, data, offset, is_last=is_last),
             scope=of_jobs(attempt.job),
         )
 
-    def _next_part(self, attempt: Attempt, wish: LogWish) -> tuple[bytes, int]:
+    def _next_part(self, attempt: Attempt, request: LogRequest) -> tuple[bytes, int]:
         """What follows what was sent. While the command writes, a log beyond its limit is not in order any more:
         then its beginning is sent, and the rest when it has ended."""
-        offset = wish.sent_bytes
+        offset = request.sent_bytes
         is_over = attempt.state is not AttemptState.RUNNING
-        if wish.whole or is_over:
+        if request.whole or is_over:
             return self._whole(attempt)[offset : min(offset + MOST_AT_ONCE, shared_logs.MOST_WHOLE_BYTES)], offset
         limit = attempt.log_limit or DEFAULT_LIMIT
         found = self._reader.beyond(attempt.log_path, offset)

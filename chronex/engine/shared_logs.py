@@ -1,8 +1,8 @@
 """Logs on a store that machines share: the whole log stays on its machine, its beginning and end are for everybody.
 
 When an attempt ends, its node writes the head and the tail of its log into the store, without secrets, as the log
-has none. Who wants more writes a wish: the machine that has the log sends what the command writes while that is
-wished, or the whole log once. What was sent for a wish is removed when the wish is over (specs/machines.md).
+has none. Who wants more writes a request: the machine that has the log sends what the command writes while that is
+requested, or the whole log once. What was sent for a request is removed when the request is over (specs/machines.md).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from chronex.model.occurrence import Attempt
-from chronex.model.records import LogPiece, LogWish
+from chronex.model.records import LogPiece, LogRequest
 from chronex.model.states import AttemptState
 from chronex.storage import keys
 from chronex.storage.records import Reading, Records
@@ -22,13 +22,13 @@ from chronex.storage.records import Reading, Records
 PIECE_BYTES = 48 * 1024
 # The share of an excerpt that is its beginning.
 HEAD_SHARE = 4
-# What is sent for one wish lies in the store at most so long, and of one that follows no more than so much.
-WISH_LASTS_MS = 3_600_000
+# What is sent for one request lies in the store at most so long, and of one that follows no more than so much.
+REQUEST_LASTS_MS = 3_600_000
 FOLLOW_LASTS_MS = 30_000
 MOST_LIVE_PIECES = 24
 # A log is larger than this only where somebody has set a limit of their own.
 MOST_WHOLE_BYTES = 64 * 1024 * 1024
-MOST_WISHES = 200
+MOST_REQUESTS = 200
 _MOST_PIECES = 10_000
 
 
@@ -90,23 +90,23 @@ def pieces_after(reading: Reading, attempt: Attempt, kind: PieceKind, number: in
     return [(number, piece) for number, piece in found if piece is not None]
 
 
-# -- wishes ---------------------------------------------------------------------------------------------------------
+# -- requests ---------------------------------------------------------------------------------------------------------
 
 
-def wish_for(records: Records, attempt: Attempt, host_id: str, *, whole: bool) -> LogWish | None:
+def request_log(records: Records, attempt: Attempt, host_id: str, *, whole: bool) -> LogRequest | None:
     """Ask the machine that has the log for it; None where too many are asked for already.
 
-    A wish to follow is over by itself when it is not made again for a while; what somebody else follows is shared.
+    A request to follow is over by itself when it is not made again for a while; what somebody else follows is shared.
     """
-    key = _wish_key(attempt, whole=whole)
-    found = records.get(key, LogWish)
+    key = _request_key(attempt, whole=whole)
+    found = records.get(key, LogRequest)
     if found is not None and found.is_done and attempt.state is AttemptState.RUNNING:
         _drop(records, key, found)  # the command has written more since
         found = None
-    if found is None and len(records.tx.scan(keys.LOG_WISH, None, MOST_WISHES)) >= MOST_WISHES:
+    if found is None and len(records.tx.scan(keys.LOG_REQUEST, None, MOST_REQUESTS)) >= MOST_REQUESTS:
         return None
-    lasts_ms = WISH_LASTS_MS if whole else FOLLOW_LASTS_MS
-    wanted = found or LogWish(
+    lasts_ms = REQUEST_LASTS_MS if whole else FOLLOW_LASTS_MS
+    wanted = found or LogRequest(
         job=attempt.job, nominal_ms=attempt.nominal_ms, task=attempt.task, number=attempt.number, host_id=host_id,
         whole=whole,
     )  # fmt: skip
@@ -115,55 +115,61 @@ def wish_for(records: Records, attempt: Attempt, host_id: str, *, whole: bool) -
     return wanted
 
 
-def wishes(reading: Reading, host_id: str) -> list[LogWish]:
+def requests(reading: Reading, host_id: str) -> list[LogRequest]:
     """What this machine is asked for."""
-    return [wish for wish in reading.scan(keys.LOG_WISH, LogWish, None, MOST_WISHES) if wish.host_id == host_id]
+    return [
+        request
+        for request in reading.scan(keys.LOG_REQUEST, LogRequest, None, MOST_REQUESTS)
+        if request.host_id == host_id
+    ]
 
 
-def wish_of(reading: Reading, attempt: Attempt, *, whole: bool) -> LogWish | None:
-    return reading.get(_wish_key(attempt, whole=whole), LogWish)
+def request_of(reading: Reading, attempt: Attempt, *, whole: bool) -> LogRequest | None:
+    return reading.get(_request_key(attempt, whole=whole), LogRequest)
 
 
-def _wish_key(attempt: Attempt, *, whole: bool) -> bytes:
-    return keys.log_wish_key(keys.key_of(attempt), PieceKind.WHOLE if whole else PieceKind.LIVE)
+def _request_key(attempt: Attempt, *, whole: bool) -> bytes:
+    return keys.log_request_key(keys.key_of(attempt), PieceKind.WHOLE if whole else PieceKind.LIVE)
 
 
-def send(records: Records, attempt: Attempt, wish: LogWish, data: bytes, offset: int, *, is_last: bool) -> None:
-    """Add what lies from `offset` on to what was sent for the wish; of one that follows the oldest pieces go."""
-    kind = PieceKind.WHOLE if wish.whole else PieceKind.LIVE
-    key = _wish_key(attempt, whole=wish.whole)
-    found = records.get(key, LogWish)
+def send(records: Records, attempt: Attempt, request: LogRequest, data: bytes, offset: int, *, is_last: bool) -> None:
+    """Add what lies from `offset` on to what was sent for the request; of one that follows the oldest pieces go."""
+    kind = PieceKind.WHOLE if request.whole else PieceKind.LIVE
+    key = _request_key(attempt, whole=request.whole)
+    found = records.get(key, LogRequest)
     if found is None:
         return
     number = found.sent_pieces
     for piece in pieces_of(data):
         _put(records, attempt, kind, number, LogPiece(piece, records.now_ms, offset))
         number, offset = number + 1, offset + len(piece)
-        if not wish.whole and number > MOST_LIVE_PIECES:
+        if not request.whole and number > MOST_LIVE_PIECES:
             records.delete(keys.log_piece_key(keys.key_of(attempt), kind.value, number - 1 - MOST_LIVE_PIECES))
     records.put_at(key, replace(found, sent_pieces=number, sent_bytes=offset, is_done=is_last))
 
 
 def drop_expired(records: Records, most: int = 50) -> int:
-    """Remove wishes whose time is over, with what was sent for them; how many there were."""
-    rows = records.tx.scan(keys.LOG_WISH, None, MOST_WISHES)
+    """Remove requests whose time is over, with what was sent for them; how many there were."""
+    rows = records.tx.scan(keys.LOG_REQUEST, None, MOST_REQUESTS)
     dropped = 0
     for key, _ in rows:
-        wish = records.get(key, LogWish)
-        if wish is None or wish.until_ms > records.now_ms or dropped >= most:
+        request = records.get(key, LogRequest)
+        if request is None or request.until_ms > records.now_ms or dropped >= most:
             continue
-        _drop(records, key, wish)
+        _drop(records, key, request)
         dropped += 1
     return dropped
 
 
-def _drop(records: Records, key: bytes, wish: LogWish) -> None:
-    kind = PieceKind.WHOLE if wish.whole else PieceKind.LIVE
-    attempt = keys.attempt_key(wish.job, wish.nominal_ms, wish.task, wish.number)
+def _drop(records: Records, key: bytes, request: LogRequest) -> None:
+    kind = PieceKind.WHOLE if request.whole else PieceKind.LIVE
+    attempt = keys.attempt_key(request.job, request.nominal_ms, request.task, request.number)
     for piece, _ in records.tx.scan(keys.within_log(attempt, kind.value), None, _MOST_PIECES):
         records.delete(piece)
     records.delete(key)
 
 
 def has_expired(reading: Reading, now_ms: int) -> bool:
-    return any(wish.until_ms <= now_ms for wish in reading.scan(keys.LOG_WISH, LogWish, None, MOST_WISHES))
+    return any(
+        request.until_ms <= now_ms for request in reading.scan(keys.LOG_REQUEST, LogRequest, None, MOST_REQUESTS)
+    )

@@ -158,7 +158,7 @@ class LogPiece(Struct, frozen=True, gc=False, omit_defaults=True):
     at: int = 0
 
 
-class LogWish(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+class LogRequest(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """Somebody wants the log of an attempt that lies on another machine: what it writes from now on, or all of it."""
 
     job: str
@@ -216,7 +216,7 @@ Record = (
     | Notice
     | ChannelState
     | LogPiece
-    | LogWish
+    | LogRequest
     | TaskState
     | Quarantined
     | StoreMeta

@@ -37,7 +37,7 @@ CHANNEL_NOTICE = b"w"
 CHANNEL = b"c"
 QUARANTINE = b"Q"
 LOG_PIECE = b"B"
-LOG_WISH = b"K"
+LOG_REQUEST = b"K"
 
 DUE = b"D"
 ACTIVE = b"U"
@@ -187,8 +187,8 @@ def log_piece_key(attempt: bytes, kind: str, number: int) -> bytes:
     return within_log(attempt, kind) + number.to_bytes(4, "big")
 
 
-def log_wish_key(attempt: bytes, kind: str) -> bytes:
-    return LOG_WISH + attempt[1:] + kind.encode("ascii")
+def log_request_key(attempt: bytes, kind: str) -> bytes:
+    return LOG_REQUEST + attempt[1:] + kind.encode("ascii")
 
 
 def quarantine_key(key: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Logs of another machine: head and tail for everybody, the rest where it is wished, and nothing for longer than that."""
+"""Logs of another machine: head and tail for everybody, the rest where it is requested, and nothing for longer than that."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chronex.cli.options import UsageError
 from chronex.cli.remote_logs import RemoteLog, excerpt_text, followed, whole_log
 from chronex.daemon.log_sender import LogSender
 from chronex.engine import shared_logs
-from chronex.engine.shared_logs import FOLLOW_LASTS_MS, PIECE_BYTES, WISH_LASTS_MS, cut_excerpt
+from chronex.engine.shared_logs import FOLLOW_LASTS_MS, PIECE_BYTES, REQUEST_LASTS_MS, cut_excerpt
 from chronex.model.occurrence import Attempt, ProcessIdentity
 from chronex.model.records import Node
 from chronex.model.states import AttemptState
@@ -146,13 +146,13 @@ def test_the_whole_log_is_fetched_and_gone_after_an_hour(there: SenderOnMachine)
     before = there.pieces()
     assert whole_log(there.store, there.remote) == data
     assert there.pieces() > before
-    there.clock.advance(WISH_LASTS_MS - 60_000)
+    there.clock.advance(REQUEST_LASTS_MS - 60_000)
     there.wait(0, 1)
     assert whole_log(there.store, there.remote) == data, "what was fetched once is at hand"
-    there.clock.advance(WISH_LASTS_MS + 60_000)
+    there.clock.advance(REQUEST_LASTS_MS + 60_000)
     there.wait(0, 1)
     assert there.pieces() == before
-    assert there.store.view(lambda tx: tx.scan(keys.LOG_WISH)) == []
+    assert there.store.view(lambda tx: tx.scan(keys.LOG_REQUEST)) == []
 
 
 def test_what_a_command_writes_is_followed_until_it_ends(there: SenderOnMachine) -> None:
@@ -178,7 +178,7 @@ def test_what_nobody_follows_any_more_is_not_sent_and_goes_away(there: SenderOnM
 
 
 def test_a_command_that_writes_without_end_fills_no_database(there: SenderOnMachine) -> None:
-    there.store.update(lambda tx: shared_logs.wish_for(Records(tx, START), there.attempt, HERE, whole=False))
+    there.store.update(lambda tx: shared_logs.request_log(Records(tx, START), there.attempt, HERE, whole=False))
     for _ in range(20):
         there.write(b"y" * 200_000)
         there.wait(0, 1)
@@ -192,9 +192,9 @@ def test_a_machine_that_is_away_is_said_to_be(there: SenderOnMachine) -> None:
         whole_log(there.store, asleep)
 
 
-def test_too_many_wishes_are_refused(there: SenderOnMachine) -> None:
-    for number in range(shared_logs.MOST_WISHES):
+def test_too_many_requests_are_refused(there: SenderOnMachine) -> None:
+    for number in range(shared_logs.MOST_REQUESTS):
         one = replace(there.attempt, number=number + 2)
-        there.store.update(lambda tx, one=one: shared_logs.wish_for(Records(tx, START), one, "away", whole=True))
+        there.store.update(lambda tx, one=one: shared_logs.request_log(Records(tx, START), one, "away", whole=True))
     with pytest.raises(UsageError, match="too many logs"):
         whole_log(there.store, there.remote)

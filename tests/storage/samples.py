@@ -28,7 +28,7 @@ from chronex.model import (
 )
 from chronex.model.groups import Group, StartRate
 from chronex.model.job import NO_PROGRESS, JobProgress
-from chronex.model.records import ChannelState, LogPiece, LogWish, Sequence
+from chronex.model.records import ChannelState, LogPiece, LogRequest, Sequence
 from chronex.storage import codec, keys
 from chronex.storage.records import key_of
 
@@ -75,8 +75,8 @@ SAMPLES: list[tuple[bytes, Record]] = [
     (keys.JOURNAL_HEAD, Sequence(7)),
     (keys.log_piece_key(key_of(ATTEMPT), "h", 0), LogPiece(b"out\xff\0", AT, 3)),
     (
-        keys.log_wish_key(key_of(ATTEMPT), "l"),
-        LogWish(job="backup", nominal_ms=AT, task="dump", number=1, host_id="h"),
+        keys.log_request_key(key_of(ATTEMPT), "l"),
+        LogRequest(job="backup", nominal_ms=AT, task="dump", number=1, host_id="h"),
     ),
 ]
 

@@ -95,7 +95,7 @@ async def test_pause_and_resume_need_no_question_and_can_be_taken_back(example_s
     ]  # fmt: skip
 
 
-async def test_cancel_names_what_it_ends_and_records_the_wish(example_store: Path) -> None:
+async def test_cancel_names_what_it_ends_and_records_the_request(example_store: Path) -> None:
     async with driven(app_on(example_store, StartOptions(job="etl-orders"))) as driver:
         frame = await driver.press("X")
         assert "Cancel 1 run" in frame

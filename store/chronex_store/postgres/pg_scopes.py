@@ -19,7 +19,7 @@ from chronex_store.transaction import end_of_prefix
 _OF_A_JOB = frozenset(
     (
         keys.JOB, keys.JOB_PROGRESS, keys.JOB_VERSION, keys.OCCURRENCE, keys.RUN, keys.ATTEMPT, keys.TASK_STATE,
-        keys.STAGED_STATE, keys.NOTICE, keys.LOG_PIECE, keys.LOG_WISH, keys.FOLLOWING,
+        keys.STAGED_STATE, keys.NOTICE, keys.LOG_PIECE, keys.LOG_REQUEST, keys.FOLLOWING,
     )
 )  # fmt: skip
 _INDEXES = frozenset(bytes([tag]) for tag in keys.INDEXES)
