@@ -90,7 +90,7 @@ def pieces_after(reading: Reading, attempt: Attempt, kind: PieceKind, number: in
     return [(number, piece) for number, piece in found if piece is not None]
 
 
-# -- requests ---------------------------------------------------------------------------------------------------------
+# -- requests -----------------------------------------------------------------------------------------------
 
 
 def request_log(records: Records, attempt: Attempt, host_id: str, *, whole: bool) -> LogRequest | None:
