@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -38,6 +36,7 @@ from chronex.views.status import StoreStatus, store_status
 from chronex.views.why import why
 from chronex_store import LmdbStore, MemoryStore, daemon_lock
 from chronex_store.daemon_lock import acquire_engine_lock
+from tests.kit.forked import run_python
 from tests.kit.waits import DEADLINE_S, until_async
 from tests.verify.assertion import assert_verified
 
@@ -264,8 +263,8 @@ def test_a_function_that_takes_its_process_down_has_started_for_the_record(
     kind: str, on_crash: str, paid: int, tmp_path: Path
 ) -> None:
     """The bound is that of a command: three attempts that died with their scheduler are repeated, a fourth is not."""
-    arguments = [sys.executable, "-c", PAYS_AND_DIES, str(tmp_path / "store"), str(tmp_path / "paid"), kind, on_crash]
-    ends = [subprocess.run(arguments, capture_output=True, text=True, check=False) for _ in range(paid + 1)]
+    arguments = ["-c", PAYS_AND_DIES, str(tmp_path / "store"), str(tmp_path / "paid"), kind, on_crash]
+    ends = [run_python(arguments, text=True) for _ in range(paid + 1)]
     assert [end.returncode for end in ends] == [-9] * paid + [0], ends[-1].stderr
     assert ends[-1].stdout == "failed\n"
     assert (tmp_path / "paid").read_text() == "x" * paid

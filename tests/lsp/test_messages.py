@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
-from tests.lsp.sessions import COMMAND, ROOT
+from tests.kit.forked import ChronexProcess
+from tests.lsp.sessions import ARGUMENTS, ROOT
 
 DOCUMENT = {"uri": "file:///x/a.crontab"}
 METHODS = [
@@ -58,8 +59,8 @@ class Wire:
 @contextmanager
 def server() -> Iterator[Wire]:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'store'}"}
-    process = subprocess.Popen(
-        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    process = ChronexProcess(
+        ARGUMENTS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     )
     try:
         wire = Wire(process)
