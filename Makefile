@@ -3,6 +3,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 RUNS   := $(VENV)/.runs
+COMPILED := $(VENV)/.tests-compiled
 LOCK   := packaging/requirements-dev.txt
 TOUR   := build/tour
 
@@ -17,7 +18,7 @@ LOWEST := tests/expr tests/jobfile tests/lint tests/cli/commands tests/lsp/test_
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run unit test coverage check format bench figures torture screenshots binary deb lowest docs clean
+.PHONY: help setup run unit test every-test coverage check style types format bench figures torture screenshots binary deb lowest docs clean
 
 help:  ## list what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -55,14 +56,27 @@ run: $(if $(wildcard $(STAMP)),$(STAMP),$(RUNS))  ## start Chronex on examples/t
 unit: setup  ## the tests of the pure packages, for the edit loop
 	@$(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(LONG)) $(PURE)
 
-check: setup  ## style, types, and the direction of imports
+check: style types  ## style, types, and the direction of imports
+	@$(BIN)/python -m pytest tests/test_architecture.py
+
+style: setup
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/python -m pytest -n 2 tests/test_architecture.py
 
-test: check  ## everything that must pass before a change lands
-	@$(BIN)/python -m pytest -n 4 --maxschedchunk 10 -m "not torture"  # of four workers about two are waiting
+types: setup
+	@$(BIN)/mypy --no-error-summary
+
+# mypy uses one core: the tests begin beside it. What the tests start need not know of this make.
+test: style  ## everything that must pass before a change lands
+	@$(MAKE) --no-print-directory --jobs 2 types every-test
+
+every-test: $(COMPILED)
+	@MAKEFLAGS= $(BIN)/python -m pytest -n 4 --maxschedchunk 10 -m "not torture"  # of four workers about two are waiting
+
+# Each worker would rewrite the assertions of all tests on a fresh clone; one that has done it leaves them to the others.
+$(COMPILED): $(STAMP)
+	@$(BIN)/python -m pytest --collect-only -qq > $@.log || { cat $@.log; exit 1; }
+	@touch $@
 
 coverage: setup  ## run the tests and print what they never reach; build/coverage/html has it line by line
 	@rm -rf build/coverage && mkdir -p build/coverage

@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 TREES = ("chronex", "store/chronex_store", "chronex_tui")
@@ -115,18 +116,25 @@ SHARED_MODULES = {
 COMMANDS_TOGETHER = {("run", "tui"), ("tui", "run")}
 
 
-class Source(NamedTuple):
+@dataclass(frozen=True)
+class Source:
     path: str  # from the root of the repository
     module: str  # dotted
-    text: str
-    nodes: list[ast.AST]
+
+    @cached_property
+    def text(self) -> str:
+        return (ROOT / self.path).read_text()
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """Read by whoever runs these tests: every worker collects this file, and one of them needs the trees."""
+        return list(ast.walk(ast.parse(self.text)))
 
 
 def _source(path: Path) -> Source:
     name = path.relative_to(ROOT).as_posix()
     module = name.removeprefix("store/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    text = path.read_text()
-    return Source(name, module, text, list(ast.walk(ast.parse(text))))
+    return Source(name, module)
 
 
 SOURCES = [_source(path) for tree in TREES for path in sorted((ROOT / tree).rglob("*.py"))]

@@ -13,14 +13,14 @@ import importlib.util
 import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from benchmarks import record
-from chronex.cli.reference import CommandInfo, program
+from chronex.cli.reference import CommandInfo
+from tests.kit.command_tree import command_tree
+from tests.kit.forked import run_python
 from tests.test_readme import CONSOLE, ENVIRONMENT, ROOT, executed
 
 DOCUMENTS = sorted(
@@ -38,7 +38,7 @@ WITH_CONSOLE = [
     if "```console" in path.read_text()
 ]
 SHELL = re.compile(r"```(?:sh|bash)\n(.*?)```", re.DOTALL)
-COMMANDS = {command.name: command for command in program().commands}
+COMMANDS = {command.name: command for command in command_tree().commands}
 
 
 def name_of(path: Path) -> str:
@@ -66,10 +66,7 @@ def test_every_program_prints_what_its_comments_say(text: str, tmp_path: Path) -
     if "import fastapi" in text and importlib.util.find_spec("fastapi") is None:
         pytest.skip("tests/daemon/test_web_lifespan.py runs it with what takes the place of FastAPI")
     (tmp_path / "program.py").write_text(text)
-    done = subprocess.run(
-        [sys.executable, "program.py"], capture_output=True, text=True, env=ENVIRONMENT,
-        timeout=60, check=False, cwd=tmp_path,
-    )  # fmt: skip
+    done = run_python(["program.py"], text=True, env=ENVIRONMENT, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     promised = [line.partition("  # ")[2] for line in text.splitlines() if line.lstrip().startswith("print(")]
     assert done.stdout.splitlines()[: len(promised)] == promised

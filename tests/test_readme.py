@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.forked import run_python, stand_in
+
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 CONSOLE = re.compile(r"```console\n(.*?)```", re.DOTALL)
@@ -26,7 +28,8 @@ ENVIRONMENT = {
 
 
 def run(command: str, directory: Path) -> str:
-    env = {**ENVIRONMENT, "CHRONEX_STORE": str(directory / "store")}
+    path = f"{Path(stand_in()).parent}:{ENVIRONMENT['PATH']}"
+    env = {**ENVIRONMENT, "PATH": path, "CHRONEX_STORE": str(directory / "store")}
     done = subprocess.run(
         ["/bin/sh", "-c", command], capture_output=True, text=True, env=env, cwd=directory, timeout=60, check=False
     )
@@ -53,9 +56,8 @@ def test_every_console_block_shows_what_its_commands_print(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("program", re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL))
 def test_every_program_prints_what_its_comments_say(program: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=ENVIRONMENT, check=True, cwd=tmp_path
-    )
+    done = run_python(["-c", program], text=True, env=ENVIRONMENT, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     printed = done.stdout.splitlines()
     promised = [
         line.partition("  # ")[2].strip() for line in program.splitlines() if line.lstrip().startswith("print")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.tables import table
+
 ROOT = Path(__file__).parent.parent
 WORDING = ROOT / "chronex" / "model" / "reasons.py"
 MIGRATION = ROOT / "chronex" / "storage" / "migrate_reasons.py"
@@ -54,7 +56,7 @@ def decisions_by_text(tree: ast.AST) -> Iterator[int]:
             yield node.lineno
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+@table([(str(path.relative_to(ROOT)), path) for path in SOURCES])
 def test_nothing_decides_by_the_words_of_a_reason(path: Path) -> None:
     assert list(decisions_by_text(ast.parse(path.read_text()))) == []
 

@@ -14,6 +14,7 @@ import chronex
 from chronex.expr.fields import SIX_FIELDS
 from chronex.expr.meaning import Cron
 from chronex.text.durations import format_duration, parse_duration
+from tests.kit.tables import table
 from tests.timing import oracle
 
 VECTORS = Path(__file__).parent.parent / "specs" / "vectors"
@@ -31,7 +32,7 @@ LANGUAGE_WARNINGS = {"E022", "E025", "W001"}  # the others are advice of Chronex
 
 
 def of_kind(*kinds: str) -> Any:
-    return pytest.mark.parametrize("row", [pytest.param(row, id=name) for name, row in ROWS if row["kind"] in kinds])
+    return table([(name, row) for name, row in ROWS if row["kind"] in kinds])
 
 
 def moment(text: str | None) -> datetime | None:
@@ -153,13 +154,13 @@ def test_the_occurrences_are_those_of_the_row(row: dict[str, Any]) -> None:
 
 
 PLAIN = [
-    pytest.param(row, id=name)
+    (name, row)
     for name, row in ROWS
     if row["kind"] in {"next", "previous"} and row["expr"][0] not in "@PRT" and "{" not in row["expr"]
 ]
 
 
-@pytest.mark.parametrize("row", PLAIN)
+@table(PLAIN)
 def test_the_row_is_what_the_oracle_computes(row: dict[str, Any]) -> None:
     spec = oracle.read(row["expr"], posix=row.get("dialect") == "posix")
     zone, start = ZoneInfo(row["tz"]), int(datetime.fromisoformat(row["from"]).timestamp())

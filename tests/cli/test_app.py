@@ -20,14 +20,13 @@ from typer.main import get_command
 import chronex.cli.commands
 from chronex.cli.app import COMMANDS as APP_COMMANDS
 from chronex.cli.app import app_for, whole_app
-from chronex.cli.reference import program as command_tree
 from chronex_store import LmdbStore
 from tests.cli.conftest import Chronex
+from tests.kit.command_tree import command_tree
 
 EXPRESSION_COMMANDS = ["explain", "next", "lint", "fmt", "lsp", "version"]
 STORE_COMMANDS = ["verify", "doctor", "backup", "restore"]  # in this order the examples build on each other
 COMMANDS = [*EXPRESSION_COMMANDS, *STORE_COMMANDS]
-COMMAND_TREE = command_tree()
 COMMAND_MODULES = sorted(module.name for module in pkgutil.iter_modules(chronex.cli.commands.__path__))
 
 
@@ -220,7 +219,7 @@ def test_a_defect_of_ours_is_one_sentence(chronex: Chronex) -> None:
 def test_the_table_leads_to_a_declaration(name: str) -> None:
     declared = APP_COMMANDS[name][0]()
     assert isinstance(declared, typer.Typer) or callable(declared)
-    assert name in {command.name for command in COMMAND_TREE.commands}
+    assert name in {command.name for command in command_tree().commands}
 
 
 def test_the_help_lists_commands_as_their_declarations_do() -> None:
@@ -229,12 +228,22 @@ def test_the_help_lists_commands_as_their_declarations_do() -> None:
     assert listed.get_help(Context(listed)) == declared.get_help(Context(declared))
 
 
-@pytest.mark.parametrize("module", COMMAND_MODULES)
-def test_declaring_a_command_imports_nothing_heavy(module: str) -> None:
-    program = (
-        f"import sys, chronex.cli.commands.{module}\n"
-        "heavy = {'textual', 'lmdb', 'pygls', 'rich', 'pydantic', 'msgspec', 'asyncio'} & set(sys.modules)\n"
-        "heavy |= {name for name in sys.modules if name.startswith(('chronex.engine', 'chronex_store', 'chronex_tui'))}\n"
-        "assert not heavy, heavy\n"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+# Every command is declared in a process that has imported Typer and nothing else of it.
+DECLARE_EACH_ALONE = """
+import os, sys, typer
+from importlib import import_module
+for module in sys.argv[1:]:
+    if os.fork() == 0:
+        import_module(f"chronex.cli.commands.{module}")
+        heavy = {"textual", "lmdb", "pygls", "rich", "pydantic", "msgspec", "asyncio"} & set(sys.modules)
+        ours = ("chronex.engine", "chronex_store", "chronex_tui")
+        print(module, *sorted(heavy | {name for name in sys.modules if name.startswith(ours)}), flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+def test_declaring_a_command_imports_nothing_heavy() -> None:
+    program = [sys.executable, "-c", DECLARE_EACH_ALONE, *COMMAND_MODULES]
+    done = subprocess.run(program, check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == COMMAND_MODULES, "a name after a module is what it should not import"

@@ -27,6 +27,7 @@ from chronex.run import LogDirectory, RunContext
 from chronex.storage.records import Reading, Records
 from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
 from tests.kit.servers import Behaviour, WebServer, http_answer, mail_server, refusing_port, web_server
+from tests.kit.waits import DEADLINE_S
 
 TASK = (Task(name="main", run=("true",)),)
 
@@ -59,7 +60,7 @@ class Sending:
             await Notifier(self.machine.store, self.context, channels=self.sender).do()
             await self.sender.all_sent()
 
-        asyncio.run(asyncio.wait_for(once(), 60))
+        asyncio.run(asyncio.wait_for(once(), DEADLINE_S))
 
     def waiting(self, channel: str = "chat") -> list[str]:
         return [one.kind for one in self.machine.store.view(lambda tx: outbox.waiting(Reading(tx), channel))]
@@ -141,7 +142,7 @@ def test_a_hanging_server_holds_up_neither_the_schedule_nor_another_channel(
             await sending.sender.all_sent()
             order.append("bad given up for now")
 
-        asyncio.run(asyncio.wait_for(scenario(), 60))
+        asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
         assert order == ["good delivered", "three more hours decided", "bad given up for now"]
         assert sending.waiting("bad") == ["failing"]
         assert sending.waiting("good") == []
@@ -163,7 +164,7 @@ def test_at_most_four_channels_are_served_at_once(tmp_path: Path, monkeypatch: p
             assert len(sending.sender._busy) == 4, "the others have their turn"
             await sending.sender.stop()
 
-        asyncio.run(asyncio.wait_for(scenario(), 60))
+        asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
 
 
 def test_a_daemon_that_dies_between_delivery_and_record_delivers_again_under_the_same_id(

@@ -450,7 +450,7 @@ def free_port() -> int:
 
 def scrape(port: int) -> dict[str, float]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=DEADLINE_S) as answer:
             text = answer.read().decode()
     except OSError:
         return {}

@@ -17,6 +17,7 @@ from chronex.model.policies import OverlapPolicy
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore
+from tests.kit.forked import PythonProcess
 from tests.kit.waits import DEADLINE_S, until
 from tests.verify.assertion import assert_verified
 
@@ -46,8 +47,8 @@ def race(tmp_path: Path, engines: int, jobs: int, starts: int) -> None:
         apply_jobs(store, wanted, wall_ms())
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     racers = [
-        subprocess.Popen(
-            [sys.executable, "-c", ENGINE, str(place)],
+        PythonProcess(
+            ["-c", ENGINE, str(place)],
             env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
         for _ in range(engines)

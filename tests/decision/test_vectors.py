@@ -13,24 +13,25 @@ from chronex import errors
 from chronex.decision import DECISION_VERSION, DecisionError, DecisionRequest, DecisionResult, decide
 from tests.decision import reference
 from tests.decision.requests import by_name, request_of, rows
+from tests.kit.tables import table
 
 DECIDED = [row for name in ("windows", "seeds", "distributions", "constraints") for row in rows(name)]
-BY_REFERENCE = [pytest.param(row, id=by_name(row)) for row in DECIDED]
+BY_NAME = [(by_name(row), row) for row in DECIDED]
 
 
-@pytest.mark.parametrize("row", BY_REFERENCE)
+@table(BY_NAME)
 def test_decides_as_the_vector_says(row: dict[str, Any]) -> None:
     result = decide(request_of(row["request"])).to_dict()
     assert result == row["expected"]
     assert json.loads(json.dumps(result)) == result
 
 
-@pytest.mark.parametrize("row", BY_REFERENCE)
+@table(BY_NAME)
 def test_the_vector_is_what_the_reference_computes(row: dict[str, Any]) -> None:
     assert reference.decide(row["request"]) == row["expected"]
 
 
-@pytest.mark.parametrize("row", rows("errors"), ids=by_name)
+@table([(by_name(row), row) for row in rows("errors")])
 def test_bad_input_is_a_typed_error(row: dict[str, Any]) -> None:
     expected: type[DecisionError] = getattr(errors, row["error"])
     with pytest.raises(DecisionError) as caught:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from chronex.storage import journal
 from chronex_store import LmdbStore
+from tests.kit.forked import PythonProcess
 from tests.verify.assertion import assert_verified
 
 PROGRAM = """
@@ -36,8 +37,8 @@ asyncio.run(main())
 
 def start(store: Path, what: str) -> subprocess.Popen[str]:
     environment = {"PATH": os.environ["PATH"], "TZ": "UTC", "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    command = [sys.executable, "-c", PROGRAM, str(store), what]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    command = ["-c", PROGRAM, str(store), what]
+    return PythonProcess(command, env=environment, stdout=subprocess.PIPE, text=True)
 
 
 def test_a_run_that_a_kill_interrupted_is_started_again_by_the_next_process(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from chronex.declarative.scheduler_states import TRANSITIONS, change_state
 from chronex.errors import IllegalTransitionError, StoreFullError
 from chronex_store import LmdbStore
 from tests.declarative.host import SimulatedHost, failing
+from tests.kit.waits import DEADLINE_S
 from tests.verify.assertion import assert_verified
 
 STARTED = ["SchedulerInitializationStarted", "PollingStarted", "SchedulerInitializationCompleted"]
@@ -397,7 +398,7 @@ async def test_lmdb_by_default_in_a_directory(tmp_path: Path) -> None:
         await scheduler.initialize([host.task("a", "0 10 * * *")])
         while not scheduler.tasks["a"].last_success_at:
             await asyncio.sleep(0)
-        await asyncio.wait_for(scheduler.stop(), 30)
+        await asyncio.wait_for(scheduler.stop(), DEADLINE_S)
         assert host.events()[-4:] == STOPPED
     assert host.runs == [("a", "10:00")]
     with LmdbStore.open(tmp_path / "store", create=False) as opened:

@@ -18,6 +18,7 @@ from chronex.expr.fields import (
     FieldSpec,
     read_field,
 )
+from tests.kit.tables import table
 
 SPECS = (SECOND, MINUTE, HOUR, DAY_OF_MONTH, MONTH, DAY_OF_WEEK)
 
@@ -219,17 +220,16 @@ def test_only_a_lone_star_is_the_wildcard_and_any_star_range_or_step_makes_an_in
     assert (field.is_star, field.is_interval) == (is_star, is_interval)
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
-@pytest.mark.parametrize(
-    "text",
-    [
+NO_FIELDS = [
         "", ",", "1,", ",1", "-", "1-", "-1", "--1", "1--2", "/", "/2", "*/", "*/0", "1/0", "1/-1", "1/*", "*-5", "1-2-3", "**", "*5",
         "1*", "1.5", "1e1", "+1", "0x1", "١", "１", "¹", "x", "60", "99999999", "1-99999999", "1 2", "1#", "#1", "W", "WL", "LL",
         "ſun", "ꓡ", "1_0",
-    ],
-)  # fmt: skip
-def test_what_is_not_a_field_has_no_meaning(spec: FieldSpec, text: str) -> None:
-    assert read_field(spec, text) is None
+]  # fmt: skip
+
+
+@table([(f"{spec.name} {text!r}", (spec, text)) for spec in SPECS for text in NO_FIELDS])
+def test_what_is_not_a_field_has_no_meaning(case: tuple[FieldSpec, str]) -> None:
+    assert read_field(*case) is None
 
 
 @pytest.mark.parametrize(

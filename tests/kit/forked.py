@@ -1,7 +1,7 @@
 """The program without its start: a process that has imported it forks for each command and each daemon.
 
 Importing is most of what a short command does, and a thousand of them import the same. Whole starts are for those tests
-that begin a process of their own: the surface, the README, the docs, the dashboard.
+that begin a process of their own: the surface, start-up, the binary.
 """
 
 from __future__ import annotations
@@ -14,17 +14,24 @@ import json
 import os
 import pkgutil
 import platform
+import runpy
+import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, NoReturn
 
 from chronex import failpoints
 
@@ -37,6 +44,7 @@ PRELOADED = (
     "chronex.engine",
     "chronex.imports",
     "chronex.lint",
+    "chronex.lsp",
     "chronex.verify",
     "chronex.views",
     "chronex_store",
@@ -48,21 +56,39 @@ _CAN_FORK = sys.platform == "linux" and platform.machine() in _CLONE_NUMBERS
 _PARAMETERS = inspect.signature(subprocess.Popen._execute_child)  # type: ignore[attr-defined]
 
 
+# What a shell or an editor starts in place of `chronex`: it hands its streams over and waits for the exit code. It
+# begins in a few milliseconds, because it imports nothing that is written in Python.
+_STAND_IN = """#!{python} -IS
+import _socket, os, sys
+line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+line.connect({place!r})
+told = [os.getcwdb(), b"%d" % len(sys.argv), *map(os.fsencode, sys.argv[1:])]
+told += [name + b"=" + value for name, value in os.environb.items()]
+streams = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
+line.sendmsg([b"\\0".join(told)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+code = line.recv(16)
+if not code:
+    sys.exit("the process that stood for chronex was killed")
+os._exit(int(code))
+"""
+
+
 def command_of(arguments: Sequence[str]) -> list[str]:
     """The same as a whole start."""
     return [sys.executable, "-m", "chronex", *arguments]
 
 
-class ChronexProcess(subprocess.Popen[Any]):
-    """`chronex` with these arguments: a child of this process like any other, that begins where its imports are done.
+class PythonProcess(subprocess.Popen[Any]):
+    """`python` with these arguments (`-c CODE`, `-m MODULE` or a file): a child of this process like any other, that
+    begins where its imports are done.
 
     Variables that speak to the interpreter before any program begins need a whole start, and so does another tree.
     """
 
-    def __init__(self, arguments: Sequence[str], **options: Any) -> None:
+    def __init__(self, arguments: Sequence[str], *, starts_whole: bool = False, **options: Any) -> None:
         needs_start = options.get("preexec_fn") is not None or _is_heard_at_the_start(options.get("env") or {})
-        self._is_forked = _CAN_FORK and not needs_start
-        super().__init__(command_of(arguments), **options)
+        self._is_forked = _CAN_FORK and not needs_start and not starts_whole
+        super().__init__([sys.executable, *arguments], **options)
 
     def _execute_child(self, *arguments: Any) -> None:
         if not self._is_forked:
@@ -85,9 +111,17 @@ class ChronexProcess(subprocess.Popen[Any]):
             self._close_pipe_fds(*(given[name] for name in pipes))  # type: ignore[attr-defined]
 
 
+class ChronexProcess(PythonProcess):
+    """`chronex` with these arguments."""
+
+    def __init__(self, arguments: Sequence[str], **options: Any) -> None:
+        super().__init__(["-m", "chronex", *arguments], **options)
+
+
 def _is_heard_at_the_start(environment: Mapping[str, str]) -> bool:
     heard = {name for name in environment if name.startswith(("PYTHON", "LC_", "LANG", "LD_"))} - {"PYTHONPATH"}
-    return any(environment[name] != _OURS.get(name) for name in heard) or _tree(environment) != ROOT
+    known = {**os.environ, **_OURS}  # of the process that forks, too
+    return any(environment[name] != known.get(name) for name in heard) or _tree(environment) != ROOT
 
 
 def _tree(environment: Mapping[str, str]) -> Path:
@@ -103,9 +137,16 @@ def run_chronex(
     arguments: Sequence[str], given: str | bytes | None = None, timeout: float = PATIENCE_S, **options: Any
 ) -> subprocess.CompletedProcess[Any]:
     """As `subprocess.run` with its output captured."""
+    return run_python(["-m", "chronex", *arguments], given, timeout, **options)
+
+
+def run_python(
+    arguments: Sequence[str], given: str | bytes | None = None, timeout: float = PATIENCE_S, **options: Any
+) -> subprocess.CompletedProcess[Any]:
+    """The same with a program of the test's own, that uses what is preloaded."""
     if given is not None:
         options["stdin"] = subprocess.PIPE
-    with ChronexProcess(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options) as process:
+    with PythonProcess(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options) as process:
         try:
             out, err = process.communicate(given, timeout)
         except BaseException:
@@ -120,11 +161,16 @@ class _Forks:
     def __init__(self) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._one_at_a_time = threading.Lock()
-        with theirs:
+        self._directory = Path(tempfile.mkdtemp(prefix="chronex-"))
+        door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs, door:
+            door.bind(str(self._directory / "door"))
+            door.listen(100)
             path = os.pathsep.join([str(ROOT), str(ROOT / "store")])
+            ends = [theirs.fileno(), door.fileno()]
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.kit.forked", str(theirs.fileno())],
-                cwd=ROOT, pass_fds=[theirs.fileno()], env={**os.environ, "PYTHONPATH": path, **_OURS},
+                [sys.executable, "-m", "tests.kit.forked", *map(str, ends)],
+                cwd=ROOT, pass_fds=ends, env={**os.environ, "PYTHONPATH": path, **_OURS},
             )  # fmt: skip
         self._line.settimeout(PATIENCE_S)
         atexit.register(self._end)
@@ -135,9 +181,18 @@ class _Forks:
             socket.send_fds(self._line, [json.dumps(order).encode()], streams)
             return int(self._line.recv(16))
 
+    def stand_in(self) -> Path:
+        """A program that may be started any number of times, by anybody."""
+        program = self._directory / "chronex"
+        if not program.exists():
+            program.write_text(_STAND_IN.format(python=sys.executable, place=str(self._directory / "door")))
+            program.chmod(0o755)
+        return program
+
     def _end(self) -> None:
         self._line.close()
         self._process.wait()
+        shutil.rmtree(self._directory, ignore_errors=True)
 
 
 @cache
@@ -145,27 +200,64 @@ def _forks() -> _Forks:
     return _Forks()
 
 
+def stand_in() -> str:
+    """The path of a `chronex` for shells and editors, whose name is `chronex` too.
+
+    Its process is not theirs: no signal reaches it, but it sees when its streams are closed.
+    """
+    if _CAN_FORK:
+        return str(_forks().stand_in())
+    return str(Path(sys.executable).parent / "chronex")
+
+
 # -- the process that forks ------------------------------------------------------------------------------------------
 
 
-def serve(line: socket.socket) -> None:
+def serve(line: socket.socket, door: socket.socket) -> None:
     """Until the other side closes; a child leaves this loop for the command it was asked for."""
     for package in PRELOADED:
         for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
             import_module(module.name)
     gc.freeze()
     while True:
+        ready, _, _ = select.select([line, door], [], [])
+        _forget_those_that_have_ended()
+        if line not in ready:
+            _let_in(line, door)
+            continue
         text, streams, _, _ = socket.recv_fds(line, 1 << 20, 3)
         if not text:
             return
         child = _fork_for_parent()
         if child == 0:
             line.close()
+            door.close()
             become(json.loads(text), streams)
-            return
         for stream in streams:
             os.close(stream)
         line.send(b"%d" % child)
+
+
+def _forget_those_that_have_ended() -> None:
+    """Who came through the door is a child of ours, and has told its exit code to whom it concerns."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _let_in(line: socket.socket, door: socket.socket) -> None:
+    visitor, _ = door.accept()
+    with visitor:
+        if os.fork():
+            return
+        line.close()
+        door.close()
+        text, streams, _, _ = socket.recv_fds(visitor, 1 << 20, 3)
+        directory, count, *rest = map(os.fsdecode, text.split(b"\0"))
+        arguments, variables = rest[: int(count) - 1], rest[int(count) - 1 :]
+        environment = dict(variable.split("=", 1) for variable in variables)
+        order = {"command": command_of(arguments), "environment": environment, "directory": directory}
+        become({**order, "new_session": False}, streams, visitor)
 
 
 def _fork_for_parent() -> int:
@@ -182,7 +274,7 @@ def _fork_for_parent() -> int:
     return child
 
 
-def become(order: dict[str, Any], streams: list[int]) -> None:
+def become(order: dict[str, Any], streams: list[int], asked_by: socket.socket | None = None) -> NoReturn:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -194,17 +286,50 @@ def become(order: dict[str, Any], streams: list[int]) -> None:
     time.tzset()
     _arm_fail_point()
     sys.orig_argv = order["command"]  # what `chronex restart` begins again
-    sys.argv = ["chronex", *order["command"][3:]]
-    from chronex.cli import main
-
-    try:
-        main()
-        code = 0
-    except SystemExit as end:
-        code = int(end.code or 0)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    code = _carry_out(order["command"][1:])
+    for printed in (sys.stdout, sys.stderr):
+        if not printed.closed:  # a language server closes its own when it is told to exit
+            printed.flush()
+    if asked_by is not None:
+        asked_by.send(b"%d" % code)
     os._exit(code)  # what was imported is the parent's: taking it apart would be half of the time
+
+
+def _carry_out(arguments: list[str]) -> int:
+    """The exit code of `python` with these arguments."""
+    try:
+        match arguments:
+            case ["-m", "chronex", *rest]:
+                sys.argv = ["chronex", *rest]
+                import_module("chronex.cli").main()
+                return 0
+            case ["-c", code, *rest]:
+                sys.argv = ["-c", *rest]
+                sys.modules["__main__"] = main = ModuleType("__main__")
+                exec(code, vars(main))
+            case ["-m", module, *rest]:
+                sys.argv = [module, *rest]
+                runpy.run_module(module, run_name="__main__", alter_sys=True)
+            case [path, *rest]:
+                sys.argv = [path, *rest]
+                sys.path.insert(0, str(Path(path).parent.absolute()))
+                runpy.run_path(path, run_name="__main__")
+        _leave_in_order()
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+            return 1
+        return int(end.code or 0)
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _leave_in_order() -> None:
+    """What the interpreter does at the end of a program: it waits for threads and calls what asked to be called."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
 
 
 def _arm_fail_point() -> None:
@@ -218,5 +343,5 @@ def _arm_fail_point() -> None:
 
 
 if __name__ == "__main__":
-    with socket.socket(fileno=int(sys.argv[1])) as theirs:
-        serve(theirs)
+    with socket.socket(fileno=int(sys.argv[1])) as ours, socket.socket(fileno=int(sys.argv[2])) as way_in:
+        serve(ours, way_in)

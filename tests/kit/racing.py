@@ -29,6 +29,7 @@ from chronex.storage import journal, scopes
 from chronex.storage.ports import Transaction
 from chronex.storage.records import Records
 from chronex_store.postgres.pg_store import PostgresStore
+from tests.kit.forked import PythonProcess
 from tests.kit.waits import DEADLINE_S
 
 _PAUSE_S = 0.005
@@ -122,9 +123,9 @@ class Racers:
 
     def __init__(self, url: str, count: int, slots: int) -> None:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-        command = [sys.executable, "-m", "tests.kit.racing", url]
+        command = ["-m", "tests.kit.racing", url]
         self._processes = [
-            subprocess.Popen(
+            PythonProcess(
                 [*command, f"node-{number}", str(slots)],
                 env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
             )

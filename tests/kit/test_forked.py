@@ -8,8 +8,10 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from chronex.version import __version__
-from tests.kit.forked import ROOT, ChronexProcess, run_chronex
+from tests.kit.forked import ROOT, ChronexProcess, run_chronex, run_python, stand_in
 
 
 def test_what_is_forked_prints_and_exits_as_a_whole_start() -> None:
@@ -26,6 +28,57 @@ def test_it_is_a_child_of_the_test_and_ends_by_a_signal(tmp_path: Path) -> None:
             assert f"PPid:\t{os.getpid()}\n" in status.read_text()
         process.kill()
         assert process.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("chronex version", (0, f"chronex {__version__}", "")),
+        ("chronex fmt 'bad' 2> /dev/null", (2, "", "")),
+        ("cd / && CHRONEX_STORE=$X chronex list", (2, "", "no store at")),
+        ("echo '0  9 * * *' | xargs -d '\\n' chronex fmt && chronex fmt '' ; echo $?", (0, "0 9 * * *\n2", "")),
+    ],
+)
+def test_a_shell_has_a_stand_in_that_takes_arguments_streams_directory_and_variables(
+    line: str, expected: tuple[int, str, str]
+) -> None:
+    environment = {"PATH": f"{Path(stand_in()).parent}:{os.environ['PATH']}", "X": "/nowhere/x", "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(["sh", "-c", line], env=environment, capture_output=True, text=True, check=False)
+    code, out, err = expected
+    assert (done.returncode, out in done.stdout, err in done.stderr) == (code, True, True), done
+
+
+PROGRAM = """
+import atexit, sys, threading
+from chronex.model import Job
+assert Job.__name__ == "Job" and __name__ == "__main__" and sys.modules["__main__"].PROGRAM
+atexit.register(print, "bye", flush=True)
+threading.Timer(0.01, lambda: print(*sys.argv[1:], flush=True)).start()
+"""
+
+
+@pytest.mark.parametrize("form", ["code", "file"])
+def test_a_program_of_a_test_begins_and_ends_as_python_would_let_it(form: str, tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    text = "PROGRAM = True" + PROGRAM
+    file.write_text(text)
+    arguments = ["-c", text] if form == "code" else [str(file)]
+    done = run_python([*arguments, "a", "b"], text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "a b\nbye\n", "")
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("import sys; sys.exit(7)", (7, "")),
+        ("1 / 0", (1, "ZeroDivisionError")),
+        ("raise SystemExit('no')", (1, "no\n")),
+    ],
+)
+def test_a_program_that_fails_says_so_and_has_its_exit_code(code: str, expected: tuple[int, str]) -> None:
+    done = run_python(["-c", code], text=True)
+    assert done.returncode == expected[0]
+    assert expected[1] in done.stderr
 
 
 def test_another_tree_is_another_program(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from chronex.lint.host_schedules import judge
 from chronex.lint.hosts import CRON_HOSTS, CRONTAB, GITHUB, KUBERNETES, ScheduleHost
 from chronex.lint.rules import rules
 from chronex.timing import validate
+from tests.kit.tables import table
 from tests.lint.golden import NOW_MS
 
 ROOT = Path(__file__).parent.parent.parent / "chronex"
@@ -39,7 +40,7 @@ def taken_apart(tree: ast.AST) -> Iterator[int]:
         yield from (part.lineno for part in parts if _is_worded(part))
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+@table([(str(path.relative_to(ROOT)), path) for path in sorted(ROOT.rglob("*.py"))])
 def test_no_message_is_taken_apart(path: Path) -> None:
     assert list(taken_apart(ast.parse(path.read_text()))) == []
 
@@ -63,8 +64,8 @@ def _names(template: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(template) if name}
 
 
-@pytest.mark.parametrize(("rule", "case", "message"), cases(), ids=lambda value: getattr(value, "code", None))
-def test_a_host_is_given_no_other_arguments_than_chronex(rule: Rule, case: str, message: Message) -> None:
+@table([(f"{rule.code} {case}", message) for rule, case, message in cases()])
+def test_a_host_is_given_no_other_arguments_than_chronex(message: Message) -> None:
     """All words of one case are filled from one set of arguments; `value` is always among them."""
     own = _names(message.problem) | _names(message.hint)
     for other in message.elsewhere:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,10 +10,11 @@ from pathlib import Path
 from lsprotocol import types as lsp
 from pytest_lsp import ClientServerConfig, LanguageClient, client_capabilities
 
+from tests.kit.forked import stand_in
 from tests.lint.golden import NOW, ZONE
 
 ROOT = Path(__file__).parent.parent.parent
-COMMAND = [sys.executable, "-m", "chronex", "lsp", "--tz", ZONE, "--now", NOW]
+ARGUMENTS = ["lsp", "--tz", ZONE, "--now", NOW]
 PUSHED_TO = "visual-studio-code"  # 1.65, which does not ask
 ASKS = "neovim@v0.11.0"
 
@@ -26,7 +26,7 @@ async def session(
     encoding: lsp.PositionEncodingKind = lsp.PositionEncodingKind.Utf16,
 ) -> AsyncIterator[LanguageClient]:
     environment = {**os.environ, "CHRONEX_CRON": "debian", "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'store'}"}
-    client = await ClientServerConfig(server_command=COMMAND, server_env=environment).start()
+    client = await ClientServerConfig(server_command=[stand_in(), *ARGUMENTS], server_env=environment).start()
     assert isinstance(client, LanguageClient)
     capabilities = client_capabilities(editor)
     assert capabilities.general is not None

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
-from tests.lsp.sessions import COMMAND, ROOT
+from tests.kit.forked import ChronexProcess
+from tests.kit.waits import DEADLINE_S
+from tests.lsp.sessions import ARGUMENTS, ROOT
 
 DOCUMENT = {"uri": "file:///x/a.crontab"}
 METHODS = [
@@ -58,8 +60,8 @@ class Wire:
 @contextmanager
 def server() -> Iterator[Wire]:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'store'}"}
-    process = subprocess.Popen(
-        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    process = ChronexProcess(
+        ARGUMENTS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
     )
     try:
         wire = Wire(process)
@@ -117,11 +119,11 @@ def test_shutdown_and_exit_leave_with_0() -> None:
     with server() as wire:
         wire.ask("shutdown", None)
         wire.send("exit", None)
-        assert wire.process.wait(20) == 0
+        assert wire.process.wait(DEADLINE_S) == 0
 
 
 def test_an_editor_that_goes_away_takes_the_server_with_it() -> None:
     with server() as wire:
         assert wire.process.stdin is not None
         wire.process.stdin.close()
-        assert wire.process.wait(20) in (0, 1)
+        assert wire.process.wait(DEADLINE_S) in (0, 1)

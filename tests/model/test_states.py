@@ -8,6 +8,7 @@ from chronex.errors import IllegalTransitionError
 from chronex.model import Attempt, AttemptState, Occurrence, OccurrenceState, Run, RunState, advance
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.states import TRANSITIONS, State, is_final, transition
+from tests.kit.tables import table
 
 TABLE = {
     OccurrenceState: {
@@ -32,8 +33,9 @@ PAIRS: list[tuple[State, State]] = [
 ]
 
 
-@pytest.mark.parametrize(("source", "destination"), PAIRS, ids=lambda s: f"{type(s).__name__}.{s}")
-def test_every_pair_is_in_the_table_or_raises(source: State, destination: State) -> None:
+@table([(f"{type(a).__name__}.{a} to {b}", (a, b)) for a, b in PAIRS])
+def test_every_pair_is_in_the_table_or_raises(pair: tuple[State, State]) -> None:
+    source, destination = pair
     allowed = TABLE[type(source)].get(source.value, "").split()
     if destination.value in allowed:
         assert transition(source, destination).destination is destination

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from chronex.run import (
     stop_process,
 )
 from chronex.run.environment import Inheritance
+from tests.kit.forked import run_python
 from tests.kit.waits import until_async
 from tests.run.requests import request, waiting
 
@@ -54,8 +54,8 @@ def orphaned(asked: AttemptRequest, logs: Path) -> tuple[ProcessIdentity, int, s
         for name in ("attempt_id", "number", "job", "task", "occurrence_id", "nominal_ms", "command", "secrets")
     }
     environment = {**os.environ, "PYTHONPATH": os.getcwd(), "TOKEN": "hunter2"}
-    command = [sys.executable, "-c", DAEMON, str(logs), json.dumps(values)]
-    daemon = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=False)
+    command = ["-c", DAEMON, str(logs), json.dumps(values)]
+    daemon = run_python(command, env=environment)
     assert daemon.returncode == -signal.SIGKILL
     pid, boot, start, group, started_ms, log_name = json.loads(daemon.stdout)
     return ProcessIdentity(pid, boot, start, group), started_ms, log_name

@@ -19,7 +19,8 @@ import pytest
 from chronex.model import AttemptState
 from chronex.model.job import Command
 from chronex.run import EndReason, Hooks, RunContext, Started, identity_of, run_attempt, spawn
-from tests.kit.waits import DEADLINE_S, until_async
+from tests.kit.forked import run_python
+from tests.kit.waits import until_async
 from tests.run.requests import outcome, output, python, request
 
 PROCESS = """
@@ -225,10 +226,8 @@ asyncio.run(run_attempt(request(("touch", sys.argv[3])), Hooks(started=die), run
 async def test_a_daemon_that_dies_before_the_record_leaves_nothing(tmp_path: Path, kind: str) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     made = tmp_path / "made"
-    command = [sys.executable, "-c", DAEMON, str(tmp_path / "logs"), kind, str(made)]
-    daemon = await asyncio.to_thread(
-        subprocess.run, command, env=environment, stdout=subprocess.PIPE, check=False, timeout=DEADLINE_S
-    )
+    command = ["-c", DAEMON, str(tmp_path / "logs"), kind, str(made)]
+    daemon = await asyncio.to_thread(run_python, command, env=environment)
     assert daemon.returncode == -signal.SIGKILL
     child = int(daemon.stdout)
     await until_async(lambda: identity_of(child) is None, "the end of the child at its barrier")

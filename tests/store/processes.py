@@ -12,6 +12,7 @@ import pytest
 
 from chronex_store import LmdbStore
 from chronex_store.doctor import check_pages, check_store
+from tests.kit.forked import PythonProcess, run_python
 from tests.kit.waits import DEADLINE_S
 
 from .worker import KEYS_PER_UPDATE
@@ -30,13 +31,18 @@ def command(role: str, path: Path, *arguments: object) -> list[str]:
 
 def run_worker(argv: list[str], timeout: float = DEADLINE_S) -> tuple[int, list[str]]:
     """The exit code (strace passes a signal on as its own end) and the lines said."""
-    done = subprocess.run(argv, cwd=ROOT, env=ENVIRONMENT, timeout=timeout, check=False, capture_output=True)
+    if argv[0] == sys.executable:
+        done = run_python(argv[1:], timeout=timeout, cwd=ROOT, env=ENVIRONMENT)
+    else:
+        done = subprocess.run(argv, cwd=ROOT, env=ENVIRONMENT, timeout=timeout, check=False, capture_output=True)
     assert b"Traceback" not in done.stderr, done.stderr.decode()
     return done.returncode, done.stdout.decode().splitlines()
 
 
 def start_worker(argv: list[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(argv, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return PythonProcess(
+        argv[1:], cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
 
 def traced(argv: list[str], inject: str) -> list[str]:

@@ -107,7 +107,7 @@ def another_version(directory: Path) -> Path:
     """The same program with another version number, in a place of its own, as an upgrade puts it there."""
     place = directory / "other-version"
     for name in ("chronex", "chronex_tui"):
-        shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, place / name)  # with what is compiled: most of a first start is to compile
     shutil.copytree(ROOT / "store" / "chronex_store", place / "chronex_store")
     version = place / "chronex" / "version.py"
     version.write_text(version.read_text().replace('__version__ = "', '__version__ = "99.'))

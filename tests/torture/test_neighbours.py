@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -22,6 +21,7 @@ from chronex.storage.records import Reading, Records
 from chronex_store import LmdbStore
 from tests.daemon.machine import EVERY_SECOND, Machine
 from tests.daemon.test_signals import started
+from tests.kit.forked import PythonProcess, run_python
 from tests.kit.waits import DEADLINE_S, until
 from tests.torture.in_parallel import run_in_parallel
 
@@ -76,10 +76,10 @@ def test_retention_that_is_killed_is_finished_by_the_next(tmp_path: Path, passin
             engine.tick(at, now - 120_000)
         before = [one.nominal_ms for one in store.view(lambda tx: Reading(tx).occurrences("job"))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    command = [sys.executable, "-c", TRIM, str(place), str(now)]
-    killed = subprocess.run(command, env={**environment, VARIABLE: f"history trimmed:{passing}"}, check=False)
+    command = ["-c", TRIM, str(place), str(now)]
+    killed = run_python(command, env={**environment, VARIABLE: f"history trimmed:{passing}"})
     assert killed.returncode in (0, -signal.SIGKILL)
-    subprocess.run(command, env=environment, check=True)
+    assert run_python(command, env=environment).returncode == 0
     with LmdbStore.open(place, create=False) as store:
         after = [one.nominal_ms for one in store.view(lambda tx: Reading(tx).occurrences("job"))]
     assert after == before[:20], "the newest stay, and nothing else is touched"
@@ -100,7 +100,7 @@ def test_a_reader_that_is_stopped_in_the_middle_holds_up_nobody(machine: Machine
     daemon = machine.start(quiet=True)
     until(lambda: started(machine) >= 1, "the first start")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    reader = subprocess.Popen([sys.executable, "-c", READER, str(machine.directory / "store")], env=environment)
+    reader = PythonProcess(["-c", READER, str(machine.directory / "store")], env=environment)
     os.waitid(os.P_PID, reader.pid, os.WSTOPPED)
     before = started(machine)
     until(lambda: started(machine) >= before + 2, "two more starts")

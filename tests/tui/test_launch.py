@@ -156,12 +156,11 @@ class Terminal:
     ) -> None:
         self._master, slave = pty.openpty()
         ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-        if errors is not None:
-            more["LANG"] = "C.UTF-8"  # a whole start: Python looks at its streams when it begins
         env = environment(store, TERM="xterm-256color", **more)
         self.process = ChronexProcess(
             arguments, env=env, stdin=slave, stdout=slave, stderr=errors or slave, cwd=store.parent,
             start_new_session=True,
+            starts_whole=errors is not None,  # Python looks at its streams when it begins
             preexec_fn=_take_the_terminal if is_controlling else None,
         )  # fmt: skip
         os.close(slave)

@@ -51,7 +51,7 @@ def write(path: Path, *records: Record) -> None:
         store.update(put)
 
 
-def hostile_world(path: Path) -> Path:
+def hostile_store(path: Path) -> Path:
     records: list[Record] = [node()]
     for number, text in enumerate(HOSTILE):
         hostile = (
@@ -70,7 +70,7 @@ def hostile_world(path: Path) -> Path:
 
 
 async def test_hostile_text_is_shown_inert_and_columns_stay_aligned(tmp_path: Path) -> None:
-    path = hostile_world(tmp_path / "store")
+    path = hostile_store(tmp_path / "store")
     async with driven(app_on(path), (120, 40)) as driver:
         for key in ("1", "j", "j", "j", "2", "j", "j", "j", "3", "4", "5", "1", "a", "escape", "x", "escape"):
             frame = await driver.press(key)
@@ -81,7 +81,7 @@ async def test_hostile_text_is_shown_inert_and_columns_stay_aligned(tmp_path: Pa
 
 
 async def test_the_driver_is_never_given_an_escape_from_data(tmp_path: Path) -> None:
-    path = hostile_world(tmp_path / "store")
+    path = hostile_store(tmp_path / "store")
     async with driven(app_on(path), (120, 40)) as driver:
         await driver.press("2", "enter", "escape")
         svg = driver.app.export_screenshot()
@@ -89,6 +89,7 @@ async def test_the_driver_is_never_given_an_escape_from_data(tmp_path: Path) -> 
         assert "\x1b" not in svg
 
 
+@pytest.mark.usefixtures("painted")
 async def test_it_lives_through_every_size_and_back(example_store: Path) -> None:
     async with driven(app_on(example_store), (200, 60)) as driver:
         await driver.press("1")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import pty
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from chronex.cli.unapplied_files import unapplied_files
 from chronex_store import LmdbStore
-from tests.cli.conftest import Chronex, program
+from tests.cli.conftest import Chronex
+from tests.kit.forked import run_chronex
 
 JOB = '[jobs.{}]\nschedule = "0 3 * * *"\nrun = ["true"]\n'
 ZONE = '[scheduler]\ntimezone = "UTC"\n'
@@ -97,9 +97,7 @@ def test_on_a_terminal_it_asks(chronex: Chronex, tmp_path: Path, store: str, ans
     file.write_text(text_of("a"))
     ours, theirs = pty.openpty()
     os.write(ours, f"{answer}\n".encode())
-    done = subprocess.run(
-        [*program(), "apply", str(file), "--store", store], stdin=theirs, capture_output=True, timeout=60, check=False
-    )
+    done = run_chronex(["apply", str(file), "--store", store], stdin=theirs)
     os.close(ours)
     os.close(theirs)
     assert b"this removes 2 of 3 jobs" in done.stderr

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +19,7 @@ from chronex.text.instants import rfc3339
 from chronex.views.journal_events import EventQuery, following, newest
 from chronex_store import LmdbStore, MemoryStore
 from tests.cli.past import Past
+from tests.kit.forked import ChronexProcess
 from tests.kit.waits import DEADLINE_S
 
 
@@ -112,10 +110,8 @@ def test_looking_never_writes_and_ends_on_an_interrupt_and_on_a_closed_pipe(past
     with LmdbStore.open(past.place) as store:
         head = store.view(journal.head)
     for end in (signal.SIGINT, None):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "chronex", "events", "-n", "1", "--follow", "--store", str(past.place)],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            cwd=Path(__file__).parents[3],
+        process = ChronexProcess(
+            ["events", "-n", "1", "--follow", "--store", str(past.place)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

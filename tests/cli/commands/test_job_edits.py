@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Chronex, Done, program
+from tests.cli.conftest import Chronex, Done
+from tests.kit.forked import run_chronex
 
 TEXT = """\
 # The jobs of ann.
@@ -61,10 +62,8 @@ class Desk:
             "EDITOR": f"{sys.executable} {script}",
             "TMPDIR": str(self.directory),
         }
-        done = subprocess.run(
-            [*program(), "edit", *arguments, "--config", str(self.file), "--store", self.store],
-            stdin=theirs, capture_output=True, text=True, env=environment, timeout=60, check=False,
-        )  # fmt: skip
+        command = ["edit", *arguments, "--config", str(self.file), "--store", self.store]
+        done = run_chronex(command, stdin=theirs, text=True, env=environment)
         os.close(ours)
         os.close(theirs)
         assert "Traceback" not in done.stderr

@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from chronex.errors import ChronexError
 from chronex.model.records import Notice
 from chronex.storage.records import Records
 from chronex_store.lmdb_store import LmdbStore
+from tests.kit.forked import ChronexProcess, run_chronex
 from tests.kit.servers import Behaviour, http_answer, web_server
 from tests.kit.waits import until
 
@@ -197,17 +197,14 @@ def test_a_job_that_can_never_run_is_told(tmp_path: Path, capsys: Capture) -> No
 def test_a_daemon_tells_a_failure_with_its_output_and_commands_that_work(tmp_path: Path) -> None:
     with web_server() as server:
         place = Place(tmp_path, server.url)
-        daemon = subprocess.Popen(
-            [sys.executable, "-m", "chronex", "run", "--headless", "--config", place.config, "--store", place.store],
+        daemon = ChronexProcess(
+            ["run", "--headless", "--config", place.config, "--store", place.store],
             stderr=subprocess.DEVNULL,
         )
         try:
-            run = [sys.executable, "-m", "chronex"]
             until((Path(place.store) / "data.mdb").exists, "the daemon makes its store")
-            trigger = [*run, "trigger", "j", "--store", place.store]
-            until(
-                lambda: subprocess.run(trigger, check=False, capture_output=True).returncode == 0, "the job is there"
-            )
+            trigger = ["trigger", "j", "--store", place.store]
+            until(lambda: run_chronex(trigger).returncode == 0, "the job is there")
             until(lambda: server.requests, "the webhook is told")
             told = json.loads(server.requests[0].body)
             assert told["headline"] == "j failed"
@@ -215,7 +212,7 @@ def test_a_daemon_tells_a_failure_with_its_output_and_commands_that_work(tmp_pat
             for command in (told["why"], told["replay"]):
                 words = shlex.split(command)
                 assert words[0] == "chronex"
-                assert subprocess.run([*run, *words[1:]], check=False, capture_output=True).returncode == 0, command
+                assert run_chronex(words[1:]).returncode == 0, command
         finally:
             daemon.terminate()
             daemon.wait(60)

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from chronex.cli.app import COMMANDS
-from chronex.cli.reference import SHELLS, CommandInfo, completion_script, manual, program
+from chronex.cli.reference import SHELLS, CommandInfo, completion_script, manual
 from tests.cli.conftest import Chronex
+from tests.kit.command_tree import command_tree
 
-PROGRAM = program()
+PROGRAM = command_tree()
 # What a script asks the program itself: only the names of the store.
 NAMES = """#!/bin/sh
 case "$*" in

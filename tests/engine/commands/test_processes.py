@@ -16,6 +16,7 @@ from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 from tests.engine.commands.store_invariants import assert_consistent
 from tests.engine.commands.worker import JOBS
+from tests.kit.forked import PythonProcess
 from tests.store.processes import ENVIRONMENT, ROOT, assert_sound, needs_strace, traced
 
 OLD = '[jobs.a]\nschedule = "0 3 * * *"\nrun = ["true"]\n[jobs.b]\nschedule = "@every 1h"\nrun = ["true"]\n'
@@ -23,10 +24,8 @@ NEW = '[jobs.a]\nschedule = "0 5 * * *"\nrun = ["false"]\n[jobs.c]\nschedule = "
 
 
 def start(role: str, path: Path, *numbers: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.engine.commands.worker", role, str(path), *map(str, numbers)]
-    return subprocess.Popen(
-        command, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    command = ["-m", "tests.engine.commands.worker", role, str(path), *map(str, numbers)]
+    return PythonProcess(command, cwd=ROOT, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def race(path: Path, seed: int, count: int) -> None:

@@ -26,6 +26,7 @@ from chronex.storage.scopes import DueClaim, Scope
 from chronex_store.postgres.pg_scopes import HeldScope, OutOfScopeError, job_in, union
 from chronex_store.postgres.pg_store import PostgresStore
 from tests.kit.racing import RacingNode
+from tests.kit.waits import DEADLINE_S
 
 AT = 1_798_761_600_000
 ACTOR = Actor("somebody", "cli", "here")
@@ -64,10 +65,10 @@ class Holding:
         def hold(tx: Transaction) -> None:
             self._work(tx)
             self._begun.set()
-            assert self._over.wait(30)
+            assert self._over.wait(DEADLINE_S)
 
         self._held: Future[None] = self._pool.submit(lambda: self._store.update(hold, scope=self._scope))
-        assert self._begun.wait(30)
+        assert self._begun.wait(DEADLINE_S)
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
