@@ -21,6 +21,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -223,12 +224,15 @@ class EmbeddedEngine(JobControl):
             self._feed.follow()
 
     async def _run(self, daemon: Daemon) -> None:
-        if self.settings.metrics is None:
-            await daemon.run()
-            return
-        from chronex.daemon.metrics import serve_metrics  # its library takes a while to load
+        async with AsyncExitStack() as beside:  # their libraries take a while to load
+            if self.settings.metrics is not None:
+                from chronex.daemon.metrics import serve_metrics
 
-        async with serve_metrics(daemon, self.settings):
+                await beside.enter_async_context(serve_metrics(daemon, self.settings))
+            if self.settings.otlp is not None:
+                from chronex.daemon.otlp_export import export_spans
+
+                await beside.enter_async_context(export_spans(daemon, self.settings.otlp))
             await daemon.run()
 
     async def stop(self, *, drain: bool = False) -> None:

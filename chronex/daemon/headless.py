@@ -294,7 +294,12 @@ async def _run(
         loop.add_signal_handler(signal.SIGHUP, partial(_say_no_file, daemon))
     if seconds is not None:
         loop.call_later(seconds, daemon.stop)
-    async with serve_metrics(daemon, settings):
+    async with contextlib.AsyncExitStack() as beside:
+        await beside.enter_async_context(serve_metrics(daemon, settings))
+        if settings.otlp is not None:
+            from chronex.daemon.otlp_export import export_spans
+
+            await beside.enter_async_context(export_spans(daemon, settings.otlp))
         await daemon.run(once=once)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from chronex.jobfile import JobFileError, SchedulerSettings, read_job_file
 from chronex.jobfile.notify_table import HeartbeatSettings, SmtpSettings
+from chronex.jobfile.otlp_table import OtlpSettings, with_path
 from chronex.jobfile.program_jobs import check_jobs
 from chronex.model.channels import Channel, ChannelKind, NoticeEvent, masked_url
 from chronex.model.job import Job, Task
@@ -213,3 +214,53 @@ def test_a_heartbeat_is_asked_every_minute_unless_the_file_says_otherwise() -> N
 def test_a_program_gives_its_channels_as_values() -> None:
     job = Job(id="a", schedule="@daily", tasks=(Task(name="main", run="x"),), notify=NotifyPolicy(channels=(OPS,)))
     assert check_jobs([job]) == [job]
+
+
+# -- otlp ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "means"),
+    [
+        ('"http://127.0.0.1:4318"', OtlpSettings("http://127.0.0.1:4318")),
+        ('{ url = "file:/etc/collector" }', OtlpSettings("file:/etc/collector")),
+        (
+            '{ url = "https://otlp.example.com/x", headers = { api-key = "env:KEY" } }',
+            OtlpSettings("https://otlp.example.com/x", {"api-key": "env:KEY"}),
+        ),
+    ],
+)
+def test_what_otlp_means(written: str, means: OtlpSettings) -> None:
+    assert read_job_file(f"[scheduler]\notlp = {written}\n{JOB}", "f.toml", "UTC").settings.otlp == means
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ('"collector:4318"', "2:8 J041 otlp: "),
+        ("{ headers = {} }", "2:8 J012 otlp has no url"),
+        ('{ url = "http://a", headers = { k = "s3cret" } }', "2:44 J013 k names no source"),
+        ('{ url = "http://a", headers = { "k:" = "env:K" } }', "2:40 J013 'k:' is not the name of a header"),
+        (
+            '{ url = "http://a", headers = { k = "command:pass" } }',
+            "2:44 J013 k comes from file:, env: or credential:",
+        ),
+    ],
+)
+def test_what_otlp_cannot_be(written: str, says: str) -> None:
+    found = problems(f"[scheduler]\notlp = {written}\n{JOB}")[0]
+    assert found.startswith(says)
+    assert "s3cret" not in found
+
+
+@pytest.mark.parametrize(
+    ("url", "asked"),
+    [
+        ("http://c:4318", "http://c:4318/v1/traces"),
+        ("http://c:4318/", "http://c:4318/v1/traces"),
+        ("https://c/v1/traces", "https://c/v1/traces"),
+        ("https://c/api/otlp", "https://c/api/otlp"),
+    ],
+)
+def test_the_usual_path_is_added_where_there_is_none(url: str, asked: str) -> None:
+    assert with_path(url) == asked
