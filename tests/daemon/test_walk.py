@@ -65,8 +65,8 @@ class Walk:
         self._entered: dict[CodeType, None] = {}  # in the order of the first calls
 
     def enter(self, frame: FrameType, event: str, _argument: object) -> None:
-        if event == "call" and self.is_recording:
-            self._entered.setdefault(frame.f_code)
+        if event == "call" and self.is_recording and frame.f_code not in self._entered and not _is_imported(frame):
+            self._entered[frame.f_code] = None
 
     def begin(self) -> None:
         self._entered.clear()
@@ -77,11 +77,20 @@ class Walk:
 
     def files(self) -> list[str]:
         """Files whose functions ran; the body of a module that is imported on the way is no step of the walk."""
-        return sorted({name for code in self._entered if code.co_name != "<module>" for name in _names(code)})
+        return sorted({name for code in self._entered for name in _names(code)})
 
     def steps(self) -> list[tuple[str, str]]:
         """File and function of every first call, in order."""
         return [(name, code.co_name) for code in list(self._entered) for name in _names(code)]
+
+
+def _is_imported(frame: FrameType | None) -> bool:
+    """Whether a module's body runs it: which modules are loaded by now depends on the tests that ran before."""
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and any(_names(frame.f_code)):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _names(code: CodeType) -> Iterator[str]:
