@@ -1,7 +1,7 @@
 """A server's crontabs under Debian's own cron and under Chronex: the same commands, by the same users, at the same minutes.
 
 cron reads them in a mount namespace with a clock that libfaketime lets run faster; Chronex imports them, and a daemon that
-is root runs each job. Mail is not compared: MAILTO is named as lost by the import.
+is root runs each job. What is mailed is compared by tests of the import alone.
 """
 
 from __future__ import annotations
