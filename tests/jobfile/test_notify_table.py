@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from msgspec.structs import replace
 
 from chronex.jobfile import JobFileError, SchedulerSettings, read_job_file
 from chronex.jobfile.notify_table import HeartbeatSettings, SmtpSettings
 from chronex.jobfile.otlp_table import OtlpSettings, with_path
-from chronex.jobfile.program_jobs import check_jobs
+from chronex.jobfile.program_jobs import InvalidJobError, check_jobs, read_program_channels, read_program_job
 from chronex.model.channels import Channel, ChannelKind, NoticeEvent, masked_url
 from chronex.model.job import Job, Task
 from chronex.model.policies import NotifyPolicy
@@ -214,6 +217,41 @@ def test_a_heartbeat_is_asked_every_minute_unless_the_file_says_otherwise() -> N
 def test_a_program_gives_its_channels_as_values() -> None:
     job = Job(id="a", schedule="@daily", tasks=(Task(name="main", run="x"),), notify=NotifyPolicy(channels=(OPS,)))
     assert check_jobs([job]) == [job]
+
+
+def test_a_program_names_its_channels_as_a_file_does() -> None:
+    channels = read_program_channels(
+        {"ops": {"mail": "ops@example.com"}, "chat": {"webhook": "file:/etc/chat", "on": (NoticeEvent.FAILED,)}}
+    )
+    assert channels == {"ops": OPS, "chat": replace(CHAT, on=(NoticeEvent.FAILED,))}
+    table: dict[str, Any] = {"schedule": "@daily", "run": "x", "notify": ["ops"]}
+    assert read_program_job("a", table, channels=channels).notify == NotifyPolicy(channels=(OPS,))
+    table["notify"] = {"to": ["chat", "ops"], "after_failures": 3}
+    assert read_program_job("a", table, channels=channels).notify == NotifyPolicy(
+        channels=(channels["chat"], OPS), after_failures=3
+    )
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        ({"ops": {"mail": "two words"}}, "the channels, ops: 'two words' is not a mail address"),
+        ({"ops": {}}, "the channels, ops: channel 'ops' leads nowhere"),
+        ({"ops": "ops@example.com"}, "the channels: ops takes a table, not text"),
+        ({"o p": {"mail": "x"}}, "the channels, o p: 'o p' is not a name"),
+        ({"chat": {"webhook": "file:/x", "template": "morse"}}, "the channels, chat: template cannot be 'morse'"),
+    ],
+)
+def test_channels_of_a_program_are_checked_as_those_of_a_file(tables: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidJobError) as refused:
+        read_program_channels(tables)
+    assert str(refused.value).startswith(said)
+
+
+def test_a_channel_that_the_program_does_not_have_is_refused_with_the_one_that_is_meant() -> None:
+    table = {"schedule": "@daily", "run": "x", "notify": {"to": ["opps"]}}
+    with pytest.raises(InvalidJobError, match=r"job 'a', notify: there is no channel 'opps'; did you mean ops\?"):
+        read_program_job("a", table, channels={"ops": OPS})
 
 
 # -- otlp ---------------------------------------------------------------------------------------------------------
