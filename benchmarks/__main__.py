@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 
-from benchmarks import daemon, dashboard, decision, engine, expression, lint, machines, startup, store
+from benchmarks import daemon, dashboard, decision, engine, expression, lint, logs, machines, startup, store
 from benchmarks import run as attempts
 from benchmarks import verify as formal_model
 from benchmarks.measure import FULL, TINY, Row, Size, show
@@ -25,6 +25,7 @@ TOPICS: dict[str, Topic] = {
     "engine": (engine.run, engine.notes),
     "daemon": (daemon.run, daemon.notes),
     "store": (store.run, store.notes),  # after starts: the disk is busy with what it leaves for a while
+    "logs": (logs.run, logs.notes),
     "machines": (machines.run, machines.notes),
     "verify": (formal_model.run, formal_model.notes),
     "dashboard": (dashboard.run, dashboard.notes),

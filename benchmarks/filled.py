@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from chronex.clock import wall_ms
 from chronex.engine.update import apply_jobs
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Attempt, Occurrence, Run
-from chronex.model.records import Record
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage.codec import encode
 from chronex.storage.keys import index_keys, key_of
@@ -31,25 +33,41 @@ def _schedule(number: int) -> str:
     return f"{number % 60} {number // 60 % 24} {number // 1440 % 28 + 1} {month} *"
 
 
-def fill(path: Path, jobs: int, past: int) -> None:
-    """`jobs` jobs, and `past` occurrences that have ended, each with its run and its attempt."""
+def fill(
+    path: Path, jobs: int, past: int, logs: Path | None = None, text_of: Callable[[int], bytes] | None = None
+) -> None:
+    """`jobs` jobs, and `past` occurrences that have ended, each with its run and its attempt; with `logs` also its
+    output, which `text_of` makes of its number."""
     with LmdbStore.open(path, map_size=4 << 30) as store:
+        if logs is not None:
+            logs.mkdir(mode=0o700)
         apply_jobs(store, jobs_of(jobs), wall_ms())
         for start in range(0, past, _PAGE):
-            store.update(lambda tx, s=start: _write(tx, jobs, s, min(s + _PAGE, past)))  # type: ignore[misc]
+            store.update(lambda tx, s=start: _write(tx, jobs, s, min(s + _PAGE, past), logs, text_of))  # type: ignore[misc]
 
 
-def _write(tx: Transaction, jobs: int, start: int, end: int) -> None:
+def _write(
+    tx: Transaction, jobs: int, start: int, end: int, logs: Path | None, text_of: Callable[[int], bytes] | None
+) -> None:
     began = wall_ms() - 400 * 86_400_000
     for number in range(start, end):
-        for record in _ended(f"job-{number % jobs}", began + number * 60_000):
+        occurrence, run, attempt = _ended(f"job-{number % jobs}", began + number * 60_000)
+        if logs is not None and text_of is not None:
+            attempt = _logged(attempt, logs, text_of(number))
+        for record in (occurrence, run, attempt):
             key = key_of(record)
             tx.put(key, encode(key, record))
             for index in index_keys(key, record):
                 tx.put(index, b"")
 
 
-def _ended(job: str, at: int) -> tuple[Record, ...]:
+def _logged(attempt: Attempt, logs: Path, text: bytes) -> Attempt:
+    name = f"{attempt.id}.log"
+    (logs / name).write_bytes(text)
+    return replace(attempt, log_path=name, log_bytes=len(text))
+
+
+def _ended(job: str, at: int) -> tuple[Occurrence, Run, Attempt]:
     end = at + 900
     occurrence = Occurrence(
         job=job, nominal_ms=at, due_ms=at, state=OccurrenceState.COMPLETED, owner="node-0", epoch=1, created_ms=at,

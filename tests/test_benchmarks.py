@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from benchmarks import decision, engine, expression, lint
+from benchmarks import decision, engine, expression, lint, logs
 from benchmarks.__main__ import main
 from benchmarks.filled import fill
 from benchmarks.measure import TINY, Row, geometric_mean, show
@@ -49,6 +50,11 @@ def test_a_filled_store_is_sound_and_nothing_in_it_is_due(tmp_path: Path) -> Non
 def test_the_linter_is_measured_on_files_of_a_thousand_lines() -> None:
     assert all(990 <= text.count("\n") <= 1010 for text in lint.LONG_FILES.values())
     assert all(row.value > 0 for row in lint.run(TINY))
+
+
+def test_a_search_of_all_logs_is_measured_beside_ripgrep_where_that_is_installed() -> None:
+    names = [row.what for row in logs.run(TINY)]
+    assert names == ["logs --grep, 20 attempts", *(["logs --grep: times ripgrep"] if shutil.which("rg") else [])]
 
 
 def test_json_has_one_object_a_row(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,10 +21,11 @@ _HEADLINES = {
     "missed": "{job} was missed{count}",
     "completed_with_errors": "{job} completed with errors",
     "success": "{job} completed",
+    "output": "output of {job}",
     "started": "{job} has started",
     "test": "a test of the channel {channel}",
 }
-GOOD = ("recovered", "on_time", "success", "started", "test")
+GOOD = ("recovered", "on_time", "success", "output", "started", "test")
 LONGEST_LINE = 500
 MOST_LINES = 20
 MOST_BYTES = 8_000

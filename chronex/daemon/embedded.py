@@ -21,6 +21,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -35,6 +36,7 @@ from chronex.engine.commands import Triggered
 from chronex.engine.engine import Engine
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
+from chronex.jobfile.program_jobs import read_program_channels
 from chronex.jobfile.trigger_definition import DefinitionSource, TriggerDefinition, trigger_definition
 from chronex.keeper.keepers import Keepers
 from chronex.model.job import Call, Job
@@ -64,10 +66,11 @@ class EmbeddedEngine(JobControl):
     `schedules` are registered for jobs of the dialect `custom`. `settings` are those of a job file's `[scheduler]`:
     limits of history and logs, the pool, metrics. Logs lie in `logs`, else in the directory of a
     store that has a path, else in a directory that is removed at the end. Its jobs belong to the program of this
-    `name` (by default that of the script): programs that share a store need different ones.
+    `name` (by default that of the script): programs that share a store need different ones. `channels` are the tables
+    of [notify] in a job file, by their names, which jobs name in `notify`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  each is a keyword of a constructor that programs use
         self,
         store: Store | Path | str,
         *,
@@ -78,9 +81,11 @@ class EmbeddedEngine(JobControl):
         logs: Path | None = None,
         clock: Clock = SYSTEM_CLOCK,
         name: str | None = None,
+        channels: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         functions = Calls(calls, can_import=can_import)
-        super().__init__(name or program_name(), functions, settings or SchedulerSettings(), clock)
+        told = read_program_channels(channels or {})
+        super().__init__(name or program_name(), functions, settings or SchedulerSettings(), clock, told)
         self._given = _path_or_store(store)
         self._log_path = logs
         self._store: Store | None = None
@@ -223,12 +228,15 @@ class EmbeddedEngine(JobControl):
             self._feed.follow()
 
     async def _run(self, daemon: Daemon) -> None:
-        if self.settings.metrics is None:
-            await daemon.run()
-            return
-        from chronex.daemon.metrics import serve_metrics  # its library takes a while to load
+        async with AsyncExitStack() as beside:  # their libraries take a while to load
+            if self.settings.metrics is not None:
+                from chronex.daemon.metrics import serve_metrics
 
-        async with serve_metrics(daemon, self.settings):
+                await beside.enter_async_context(serve_metrics(daemon, self.settings))
+            if self.settings.otlp is not None:
+                from chronex.daemon.otlp_export import export_spans
+
+                await beside.enter_async_context(export_spans(daemon, self.settings.otlp))
             await daemon.run()
 
     async def stop(self, *, drain: bool = False) -> None:

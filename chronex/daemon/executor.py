@@ -180,6 +180,7 @@ class Executor:
         self.clock = run_context.clock
         self._on_unrecorded = on_unrecorded
         self.on_end: Callable[[Attempt, AttemptState], None] = lambda attempt, state: None
+        self.is_traced = False  # whether a collector is told of every attempt
         self.on_recorded: Callable[[Attempt], Awaitable[None]] = _nothing_more  # its end is on record
         self.on_process_stopped: Callable[[], None] = lambda: None  # one that a hanging node had left running
         self.patience = StorePatience()
@@ -351,7 +352,9 @@ class Executor:
     def _request_of(self, launch: Launch) -> AttemptRequest:
         key = launch.idempotency_key or run_id(launch.occurrence.id, launch.task.name)
         request = self._request(launch.job, launch.task, launch.occurrence, launch.attempt, key)
-        return dataclasses.replace(request, inputs=launch.inputs) if launch.inputs else request
+        if launch.inputs or self.is_traced:
+            return dataclasses.replace(request, inputs=launch.inputs, is_traced=self.is_traced)
+        return request
 
     def _request(
         self, job: Job, task: Task, occurrence: Occurrence, attempt: Attempt, key: str = ""

@@ -10,7 +10,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
 from typing import Protocol
 
@@ -130,7 +130,7 @@ def run_headless(
         gc.freeze()  # what is loaded stays: no collection need walk through it again
         try:
             if once:
-                asyncio.run(_run_once(daemon, seconds))
+                asyncio.run(_run_once(daemon, settings, seconds))
             else:
                 asyncio.run(_run(daemon, settings, file, seconds=seconds, foreground=foreground))
         finally:
@@ -284,11 +284,12 @@ def _stop_on_signals(daemon: Daemon, seconds: float | None) -> Stop:
     return stop
 
 
-async def _run_once(daemon: Daemon, seconds: float | None) -> None:
+async def _run_once(daemon: Daemon, settings: SchedulerSettings, seconds: float | None) -> None:
     """What is due now, and nothing that a daemon does beside: the next one cleans up, and hands notices over."""
     stop = _stop_on_signals(daemon, seconds)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, stop, None)  # its terminal is closed
-    await daemon.run(once=True)
+    async with _spans_of(daemon, settings):
+        await daemon.run(once=True)
 
 
 async def _run(
@@ -309,8 +310,20 @@ async def _run(
         Reloader(daemon, file).attach()
     elif foreground is None:
         loop.add_signal_handler(signal.SIGHUP, partial(_say_no_file, daemon))
-    async with serve_metrics(daemon, settings):
+    async with serve_metrics(daemon, settings), _spans_of(daemon, settings):
         await daemon.run()
+
+
+@contextlib.asynccontextmanager
+async def _spans_of(daemon: Daemon, settings: SchedulerSettings) -> AsyncIterator[None]:
+    """Tell a collector of every run, where one is set."""
+    if settings.otlp is None:
+        yield
+        return
+    from chronex.daemon.otlp_export import export_spans
+
+    async with export_spans(daemon, settings.otlp):
+        yield
 
 
 def _say_no_file(daemon: Daemon) -> None:

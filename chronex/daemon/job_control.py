@@ -23,6 +23,7 @@ from chronex.engine.update.sources import PROGRAM, JobSource
 from chronex.errors import ChronexError, NotPossibleError, UnknownIdError
 from chronex.jobfile import SchedulerSettings
 from chronex.jobfile.program_jobs import TASK_KEYS, check_jobs, one_task_table, read_program_job, table_of
+from chronex.model.channels import Channel
 from chronex.model.job import Call, Job, Work
 from chronex.model.policies import FailureStrategy, Overrides
 from chronex.run import is_alive
@@ -66,8 +67,16 @@ class JobControl:
     that were added while it ran, which stay until they are removed.
     """
 
-    def __init__(self, program: str, calls: Calls, settings: SchedulerSettings, clock: Clock) -> None:
+    def __init__(
+        self,
+        program: str,
+        calls: Calls,
+        settings: SchedulerSettings,
+        clock: Clock,
+        channels: Mapping[str, Channel] | None = None,
+    ) -> None:
         self.program = program
+        self.channels = dict(channels or {})
         self.calls = calls
         self.settings = settings
         self._clock = clock
@@ -179,7 +188,8 @@ class JobControl:
         return add_job(self.store, absolute_schedule(wanted, now_ms), now_ms, str(self._actor), self._sources)
 
     def _read_job(self, job: str, schedule: str, work: object, keys: Mapping[str, Any]) -> Job:
-        return read_program_job(job, one_task_table(schedule, work, self._with_hooks(keys)), self.settings.timezone)
+        table = one_task_table(schedule, work, self._with_hooks(keys))
+        return read_program_job(job, table, self.settings.timezone, self.channels)
 
     def _with_hooks(self, keys: Mapping[str, Any]) -> dict[str, Any]:
         """A hook that is a function is given a report and no context, so it is registered by a name of its own."""
@@ -235,7 +245,10 @@ class JobControl:
                 raise ChronexError(f"{name} has several tasks; give all of them in tasks, or a whole Job")
             if of_task:
                 table["tasks"] = [{**table["tasks"][0], **of_task}]
-            new = read_program_job(name, table, self.settings.timezone)
+            # Those that the job has already go before: they may have been given with the job itself.
+            stored = () if old.notify is None or "notify" in of_job else old.notify.channels
+            channels = {**self.channels, **{channel.name: channel for channel in stored}}
+            new = read_program_job(name, table, self.settings.timezone, channels)
             kept = new if "schedule" in of_job else replace(new, schedule=old.schedule, written=old.written)
             return kept if of_task or "tasks" in of_job else replace(kept, tasks=old.tasks)
 

@@ -53,9 +53,19 @@ class TextFormatter(logging.Formatter):
     """One line for people: instant, event, then `name=value` for each field that has a value."""
 
     def format(self, record: logging.LogRecord) -> str:
+        return f"{_instant(record)} {self.without_time(record)}"
+
+    def without_time(self, record: logging.LogRecord) -> str:
         fields = _fields(record).items()
         shown = " ".join(_name_and_value(name, value) for name, value in fields if value not in (None, ""))
-        return terminal_safe(f"{_instant(record)} {record.getMessage()} {shown}")
+        return terminal_safe(f"{record.getMessage()} {shown}")
+
+
+class UntimedFormatter(TextFormatter):
+    """For a journal, which has the time itself."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self.without_time(record)
 
 
 FORMATTERS: dict[str, type[logging.Formatter]] = {"json": JsonFormatter, "text": TextFormatter}
@@ -180,8 +190,13 @@ class _ImmediateHandler(logging.Handler):
 
 
 @contextmanager
-def log_to(stream: TextIO | None, formatter: logging.Formatter) -> Iterator[None]:
-    """Write what is logged below `chronex` to `stream`; None where the program was started without standard error."""
+def log_to(
+    stream: TextIO | None, formatter: logging.Formatter, environ: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Write what is logged below `chronex` to `stream`; None where the program was started without standard error.
+
+    Where `environ` says that the stream leads to systemd's journal, that gets entries with fields instead of lines.
+    """
     writer: DescriptorWriter | None = None
     handler: logging.Handler = logging.NullHandler()
     descriptor = _descriptor_of(stream)
@@ -189,6 +204,8 @@ def log_to(stream: TextIO | None, formatter: logging.Formatter) -> Iterator[None
         handler = lines = BoundedQueueHandler(formatter, getattr(stream, "encoding", None) or "ascii")
         writer = DescriptorWriter(lines, descriptor)
         writer.start()
+        if environ is not None and "JOURNAL_STREAM" in environ:  # a service of systemd, or a child of one
+            handler = _journal_handler(formatter, lines, descriptor, environ)
     elif stream is not None:
         handler = _ImmediateHandler(stream)
         handler.setFormatter(formatter)
@@ -202,8 +219,21 @@ def log_to(stream: TextIO | None, formatter: logging.Formatter) -> Iterator[None
         ROOT_LOGGER.removeHandler(handler)
         ROOT_LOGGER.setLevel(level)
         ROOT_LOGGER.propagate = propagates
+        handler.close()
         if writer is not None:
             writer.stop()
+
+
+def _journal_handler(
+    formatter: logging.Formatter, lines: logging.Handler, descriptor: int, environ: Mapping[str, str]
+) -> logging.Handler:
+    """For entries of the journal, where the descriptor leads there; else the one for lines."""
+    from chronex.daemon import journal_log
+
+    if not journal_log.leads_to_journal(descriptor, environ):
+        return lines
+    message = UntimedFormatter() if isinstance(formatter, TextFormatter) else formatter
+    return journal_log.JournalHandler(message, lines, journal_log.SOCKET)
 
 
 def _descriptor_of(stream: TextIO | None) -> int | None:

@@ -29,7 +29,7 @@ from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.errors import StoreError
 from chronex.jobfile import SchedulerSettings
 from chronex.model.event import Event
-from chronex.model.job import is_name
+from chronex.model.job import Job, is_name
 from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.policies import RecoveryStrategy
 from chronex.model.records import Node
@@ -38,6 +38,7 @@ from chronex.storage import journal, keys
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, pages
 from chronex.views.group_rows import groups_of
+from chronex.views.jobs import next_run
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 MOST_JOBS = 200
 MOST_TASKS = 1_000
+_ALL_JOBS = 1_000_000
 OTHER = "other"  # the label of every job or task beyond these
 # One snapshot reads at most so many events; a periodic task keeps the tally near the end of the journal.
 MOST_EVENTS = 2_000
@@ -186,8 +188,12 @@ class MetricsTally:
         if found is not None and found.started_ms is not None and found.finished_ms is not None:
             self.histograms[name][labels].observe(found.finished_ms - found.started_ms)
 
+    def has_label(self, job: str) -> bool:
+        """Whether the job has a label of its own; it gets one where there is one left."""
+        return _has_label(self._jobs, job, MOST_JOBS)
+
     def _job(self, job: str) -> str:
-        return job if _has_label(self._jobs, job, MOST_JOBS) else OTHER
+        return job if self.has_label(job) else OTHER
 
     def _task(self, job: str, task: str) -> tuple[str, str]:
         label = self._job(job)
@@ -255,11 +261,14 @@ class MetricsCollector:
     def _unlabelled(self, reading: Reading) -> Iterator[MetricValues]:
         """What the store as a whole is like is told by the one node that looks after it."""
         self._advance(reading)
-        tells_gauges = self._node is None or self._tally.is_maintainer
-        for name, words, value in _gauges(reading, self._clock.wall_ms()) if tells_gauges else ():
-            yield MetricValues(name, words, "gauge", (), [((), [value])])
-            # Its first name; promtool wants it for counters only.
-            yield MetricValues(f"{name}_total", words, "gauge", (), [((), [value])])
+        now_ms = self._clock.wall_ms()
+        if self._node is None or self._tally.is_maintainer:
+            jobs = reading.jobs(limit=_ALL_JOBS)
+            for name, words, value in _gauges(reading, jobs, now_ms):
+                yield MetricValues(name, words, "gauge", (), [((), [value])])
+                # Its first name. promtool leaves `_total` to counters, and says nothing of what has no type.
+                yield MetricValues(f"{name}_total", words, "unknown", (), [((), [value])])
+            yield from self._job_times(reading, jobs, now_ms)
         yield from _group_gauges(reading)
         for name, (words, label_names) in HISTOGRAMS.items():
             histograms = sorted(self._tally.histograms[name].items(), key=lambda pair: pair[0])
@@ -270,18 +279,50 @@ class MetricsCollector:
             counts = sorted(self._tally.counters[name].items())
             yield MetricValues(name, words, "counter", label_names, [(labels, [count]) for labels, count in counts])
 
+    def _job_times(self, reading: Reading, jobs: Iterable[Job], now_ms: int) -> Iterator[MetricValues]:
+        """Only of jobs with a label of their own: of many together no time could be told."""
+        labelled = [job for job in jobs if self._tally.has_label(job.id)]
+        for name, (words, time_of) in _JOB_TIMES.items():
+            times = [((job.id,), time_of(reading, job, now_ms)) for job in labelled]
+            yield MetricValues(
+                f"scheduler_job_{name}_timestamp_seconds",
+                words,
+                "gauge",
+                ("job",),
+                [(labels, [ms / 1000]) for labels, ms in times if ms is not None],
+            )
+
+
+def _next_start(reading: Reading, job: Job, now_ms: int) -> int | None:
+    found = next_run(reading, job, now_ms)
+    return None if found is None else found.due_ms
+
+
+# By the middle of their names. A job has no series for what has not happened or will not happen.
+_JOB_TIMES: dict[str, tuple[str, Callable[[Reading, Job, int], int | None]]] = {
+    "last_success": ("When an occurrence last completed.", lambda _reading, job, _ms: job.progress.last_success_ms),
+    "last_start": ("When an occurrence last started.", lambda _reading, job, _ms: job.progress.last_run_ms),
+    "next_run": ("When the next occurrence is due.", _next_start),
+}
+
 
 def _as_metric(metric: MetricValues, series: Iterable[tuple[Labels, list[float]]]) -> Metric:
     """The metric with some of its series as prometheus-client has it."""
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+        UnknownMetricFamily,
+    )
 
     if metric.kind == "histogram":
         histogram = HistogramMetricFamily(metric.name, metric.words, labels=metric.label_names)
         for labels, (*buckets, _count, total) in series:
             histogram.add_metric(labels, list(zip(_BUCKET_BOUNDS, buckets, strict=True)), total)
         return histogram
-    make = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-    single = make(metric.name, metric.words, labels=metric.label_names)
+    single: CounterMetricFamily | GaugeMetricFamily | UnknownMetricFamily
+    kinds = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily, "unknown": UnknownMetricFamily}
+    single = kinds[metric.kind](metric.name, metric.words, labels=metric.label_names)
     for labels, (value,) in series:
         single.add_metric(labels, value)
     return single
@@ -338,9 +379,9 @@ class PageWriter:
         return self._encode(_Metrics([_as_metric(metric, series)])).decode().removesuffix(self._end)
 
 
-def _gauges(reading: Reading, now_ms: int) -> Iterator[tuple[str, str, int]]:
+def _gauges(reading: Reading, jobs: Iterable[Job], now_ms: int) -> Iterator[tuple[str, str, int]]:
     """Name, help and value, counted by the keys of the indexes; only the jobs themselves are read."""
-    paused = sum(job.progress.is_paused_at(now_ms) for job in reading.jobs(limit=1_000_000))
+    paused = sum(job.progress.is_paused_at(now_ms) for job in jobs)
     waiting = (keys.QUEUED + keys.OCCURRENCE, keys.PARKED + keys.OCCURRENCE, keys.IN_LINE)
     queued = sum(_entries(reading, prefix) for prefix in waiting)
     yield "scheduler_jobs_running", "Occurrences that run now.", _entries(reading, keys.ACTIVE + keys.OCCURRENCE)

@@ -23,7 +23,7 @@ from chronex.model.trouble_codes import TroubleCode
 
 CHECK_EVERY_S = 2.0
 # What is set up once, when the daemon starts.
-_NEED_A_RESTART = ("metrics", "metrics_public", "reaper_interval_ms", "labels", "heartbeat")
+_NEED_A_RESTART = ("metrics", "metrics_public", "reaper_interval_ms", "labels", "heartbeat", "otlp")
 Signature = tuple[int, int, int]
 
 

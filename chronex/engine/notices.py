@@ -36,7 +36,7 @@ from chronex.text.durations import brief_duration
 from chronex.timing.job_schedule import schedule_of
 
 FAILING, RECOVERED, LATE, ON_TIME, SLOW = "failing", "recovered", "late", "on_time", "slow"
-WITH_ERRORS, SUCCESS, LONG, MISSED = "completed_with_errors", "success", "long", "missed"
+WITH_ERRORS, SUCCESS, LONG, MISSED, OUTPUT = "completed_with_errors", "success", "long", "missed", "output"
 # What checks alone are told: every start, and every end that is no success.
 STARTED, FAILED = "started", "failed"
 EVENT_OF = {
@@ -49,6 +49,7 @@ EVENT_OF = {
     MISSED: NoticeEvent.MISSED,
     WITH_ERRORS: NoticeEvent.ERRORS,
     SUCCESS: NoticeEvent.SUCCESS,
+    OUTPUT: NoticeEvent.OUTPUT,
 }
 _OF_CHECKS = (STARTED, SUCCESS, FAILED)
 _ENDED_BADLY = (OccurrenceState.FAILED, OccurrenceState.FAILED_STALE)
@@ -174,12 +175,24 @@ def note_end(records: Records, job: Job, ended: Occurrence) -> None:
         tell(records, job, FAILED, nominal_ms, ended.reason, failures)
     if ended.errors:
         tell(records, job, WITH_ERRORS, nominal_ms, ended.reason, 0)
-    if ended.state in _ENDED_BADLY and failures + 1 == limit:
+    is_failing = ended.state in _ENDED_BADLY and failures + 1 == limit
+    if _asks_for_output(job.notify) and _has_printed(records, ended):
+        # One message for one end: that of a failure has the output too.
+        tell(records, job, OUTPUT, nominal_ms, ended.reason, 0, unless=FAILING if is_failing else "")
+    if is_failing:
         tell(records, job, FAILING, nominal_ms, ended.reason, failures + 1)
     elif ended.state is OccurrenceState.COMPLETED:
         if failures >= limit:
             tell(records, job, RECOVERED, nominal_ms, NO_REASON, failures)
         tell(records, job, SUCCESS, nominal_ms, ended.reason, 0)
+
+
+def _asks_for_output(notify: NotifyPolicy) -> bool:
+    return any(NoticeEvent.OUTPUT in events for events in (notify.events, *(one.on or () for one in notify.channels)))
+
+
+def _has_printed(reading: Reading, ended: Occurrence) -> bool:
+    return any(attempt.log_bytes for attempt in reading.attempts(ended.job, ended.nominal_ms))
 
 
 def note_on_time(records: Records, job: Job, ended: Occurrence) -> None:
@@ -198,18 +211,24 @@ def note_missed(records: Records, job: Job, planned: Sequence[Planned]) -> None:
         tell(records, job, MISSED, *missed[-1], len(missed))
 
 
-def tell(records: Records, job: Job, kind: str, nominal_ms: int, reason: Reason, failures: int) -> None:
-    """A notice for the job's command and one for each channel, as far as they are told of this."""
+def tell(
+    records: Records, job: Job, kind: str, nominal_ms: int, reason: Reason, failures: int, *, unless: str = ""
+) -> None:
+    """A notice for the job's command and one for each channel, as far as they are told of this.
+
+    Whoever is told of the kind `unless` at the same time is not told of this one.
+    """
     notify = job.notify
     if notify is None:
         return
-    if notify.run is not None and EVENT_OF.get(kind) in notify.events:
+    events = notify.events
+    if notify.run is not None and EVENT_OF.get(kind) in events and EVENT_OF.get(unless) not in events:
         put_notice(records, job, kind, nominal_ms, reason, failures)
     notice = Notice(
         job=job.id, kind=kind, at_ms=records.now_ms, nominal_ms=nominal_ms, reason=reason, failures=failures
     )
     for channel in notify.channels:
-        if _is_told(channel, notify, kind):
+        if _is_told(channel, notify, kind) and not (unless and _is_told(channel, notify, unless)):
             enqueue(records, replace(notice, channel=channel.name))
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from chronex.imports.command_names import name_of_command
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
+from chronex.imports.mail_channels import NOTE, MailChannels
 from chronex.timing.zones import Zone
 
 _VARIABLE = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
 _ENTRY = re.compile(r"\s*([0-9]+|@[a-z]+)\s+([0-9]+)\s+(\S+)\s+(\S.*)")
-_SETTINGS = ("MAILTO", "MAILFROM", "RANDOM_DELAY", "START_HOURS_RANGE", "NO_MAIL_OUTPUT")
+_SETTINGS = ("MAILFROM", "RANDOM_DELAY", "START_HOURS_RANGE", "NO_MAIL_OUTPUT")
 # When Debian starts anacron on a day; a machine that is off then makes it up when it is back.
 _MINUTE, _HOUR = 30, 7
 _DAYS: dict[int | str, str] = {
@@ -21,20 +22,28 @@ _DAYS: dict[int | str, str] = {
 _HOW = "anacron counts days from the last run; here it has a time, which is made up for when the machine was off"
 
 
-def read_anacrontab(text: str, zone: Zone, label: str, names: JobNames) -> Import:
-    found = Import("machine", zone.name, {}, [], [])
+def read_anacrontab(text: str, zone: Zone, label: str, names: JobNames, mail: MailChannels | None = None) -> Import:
+    mail = mail or MailChannels()
+    found = Import("machine", zone.name, {}, [], [], channels=mail.tables)
     env: dict[str, str] = {}
+    notify: dict[str, Any] | None = None
     for number, line in enumerate(text.splitlines(), 1):
         origin = f"{label}, line {number}"
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         if variable := _VARIABLE.fullmatch(line):
+            if variable[1] == "MAILTO":
+                notify = mail.notify(variable[2].strip("\"'"))
+                continue
             if variable[1] not in _SETTINGS:
                 env[variable[1]] = variable[2]
             elif variable[2]:
                 found.lost.append(Lost(origin, line.strip(), "has no equivalent; see notify, jitter and spread"))
             continue
-        found.add(_entry(line, origin, env, zone, names))
+        entry = _entry(line, origin, env, zone, names)
+        if notify is not None and isinstance(entry, Imported):
+            entry = entry._replace(table={**entry.table, "notify": notify}, notes=(*entry.notes, NOTE))
+        found.add(entry)
     return found
 
 

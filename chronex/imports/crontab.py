@@ -9,6 +9,7 @@ from chronex.errors import UnknownZoneError
 from chronex.expr.fields import FIVE_FIELDS, read_field
 from chronex.imports.command_names import name_of_command
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
+from chronex.imports.mail_channels import NOTE, MailChannels
 from chronex.imports.oracle import CronPattern, instants, pattern_of, rules_of
 from chronex.lint.cron_grammar import CronReading, CronRefusal, read_schedule
 from chronex.lint.cron_programs import DEBIAN, CronProgram
@@ -24,11 +25,10 @@ _FEED = f'printf %s "${_STDIN}" | "$0" -c "$1"'
 DEFAULTS: dict[str, Any] = {"overlap": "allow", "recovery": "mark_missed"}
 # What cron gives to every command that its crontab does not give otherwise.
 _PATH, _SHELL = "/usr/bin:/bin", "/bin/sh"
-_SEE_NOTIFY = "what commands print is kept by chronex logs; for mail on failure see notify"
+_NO_ADDRESS = "that is no mail address; what commands print is kept by chronex logs, and notify tells of failures"
 # Variables that configure cron itself and are not passed to the commands, with what to do instead.
 _CRON_SETTINGS = {
-    "MAILTO": _SEE_NOTIFY,
-    "MAILFROM": _SEE_NOTIFY,
+    "MAILFROM": "say from whom mail comes with from in [scheduler.smtp]",
     "CONTENT_TYPE": "has no equivalent",
     "CONTENT_TRANSFER_ENCODING": "has no equivalent",
     "RANDOM_DELAY": "has no equivalent; see jitter and spread",
@@ -60,11 +60,16 @@ class _Context(NamedTuple):
     file: CrontabFile
     zone_is_own: bool = False
     comment: tuple[str, ...] = ()
+    # What MAILTO makes of `notify`; None where nobody is sent mail.
+    notify: dict[str, Any] | None = None
 
 
-def read_crontab(text: str, zone: Zone, file: CrontabFile, names: JobNames | None = None) -> Import:
+def read_crontab(
+    text: str, zone: Zone, file: CrontabFile, names: JobNames | None = None, mail: MailChannels | None = None
+) -> Import:
     """The program that `file` names reads it now: its grammar and its zone hold."""
-    found = Import("crontab", zone.name, {}, [], [])
+    mail = mail or MailChannels()
+    found = Import("crontab", zone.name, {}, [], [], channels=mail.tables)
     names, context = names or JobNames(), _Context({}, zone, file)
     for number, line in enumerate(text.splitlines(), 1):
         origin, stripped = file.line(number), line.strip()
@@ -73,12 +78,24 @@ def read_crontab(text: str, zone: Zone, file: CrontabFile, names: JobNames | Non
         elif stripped.startswith("#"):
             context = context._replace(comment=(*context.comment, stripped.lstrip("# ").rstrip()))
         elif (variable := _VARIABLE.fullmatch(line)) is not None:
-            context = _with_variable(context, variable[1].strip("\"'"), _unquoted(variable[2]), origin, found.lost)
+            name, value = variable[1].strip("\"'"), _unquoted(variable[2])
+            if name == "MAILTO":
+                context = _with_mail(context, value.strip(), origin, found.lost, mail)
+            else:
+                context = _with_variable(context, name, value, origin, found.lost)
         else:
             entry = _entry(line, origin, context, names)
             found.add(entry)
             context = context._replace(comment=())
     return found
+
+
+def _with_mail(context: _Context, value: str, origin: str, lost: list[Lost], mail: MailChannels) -> _Context:
+    """Whom the jobs below tell; nobody where it is empty."""
+    notify = mail.notify(value) if value else None
+    if value and notify is None:
+        lost.append(Lost(origin, f"MAILTO={value}", _NO_ADDRESS))
+    return context._replace(comment=(), notify=notify)
 
 
 def _unquoted(value: str) -> str:
@@ -140,7 +157,7 @@ def _entry(line: str, origin: str, context: _Context, names: JobNames) -> Import
     pattern = pattern_of(found.schedule, rules)
     if isinstance(reading, CronRefusal) or pattern is None:
         return Lost(origin, line.strip(), _why_not(reading, program))
-    schedule, notes = _as_read(found.schedule, reading), list[str]()
+    schedule, notes = _as_read(found.schedule, reading), [NOTE] if context.notify is not None else []
     if found.schedule != schedule:
         notes.append(f"{program.title} reads {found.schedule} as {schedule}")
     table = _table(schedule, found, context)
@@ -160,7 +177,8 @@ def _entry(line: str, origin: str, context: _Context, names: JobNames) -> Import
 def _at_boot(found: _Line, origin: str, context: _Context, names: JobNames) -> Imported:
     table = _table("@start", found, context)
     name = _name(found, context.file, names)
-    return Imported(name, origin, table, context.zone, times="once for each boot, as cron does it")
+    notes = (NOTE,) if context.notify is not None else ()
+    return Imported(name, origin, table, context.zone, notes=notes, times="once for each boot, as cron does it")
 
 
 def _name(found: _Line, file: CrontabFile, names: JobNames) -> str:
@@ -211,7 +229,7 @@ def _table(schedule: str, found: _Line, context: _Context) -> dict[str, Any]:
     shell = env.setdefault("SHELL", _SHELL)
     env.setdefault("PATH", _PATH)
     table: dict[str, Any] = {"schedule": f"{zone}{schedule.lower() if schedule[0] == '@' else schedule}"}
-    if description := " ".join(line for line in context.comment if line):
+    if description := _description(context.comment):
         table["description"] = description
     table |= DEFAULTS
     if stdin is not None:
@@ -222,8 +240,17 @@ def _table(schedule: str, found: _Line, context: _Context) -> dict[str, Any]:
     if found.user is not None:
         table["user"] = found.user
     table["directory"] = env.get("HOME") or f"~{found.user or ''}"
+    if context.notify is not None:
+        table["notify"] = context.notify
     table["env"] = env
     return table
+
+
+def _description(comment: tuple[str, ...]) -> str:
+    """Its lines as one text; none where they are a drawing, such as the legend of the fields in /etc/crontab."""
+    if any(line.startswith((".--", "|")) for line in comment):
+        return ""
+    return " ".join(line for line in comment if line)
 
 
 def split_percents(command: str) -> tuple[str, str | None]:

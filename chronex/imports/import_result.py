@@ -4,9 +4,10 @@ Chronex will fire them as their source does."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from random import Random
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import tomli_w
@@ -29,6 +30,10 @@ _WHY_DEFAULTS = {
     "kubernetes": "As Kubernetes does; each job says its own concurrency below.",
     "machine": "What all jobs have in common; each says below what its own scheduler did.",
 }
+_WHY_CHANNELS = (
+    "Whom cron sent what commands printed. Mail goes to the server of this machine, or to that of [scheduler.smtp];\n"
+    "# `chronex notify test NAME` tries it."
+)
 _DAY = 86_400
 _MONTH = 30 * _DAY
 _OFTEN = 60  # starts in an hour
@@ -72,6 +77,8 @@ class Import(NamedTuple):
     lost: list[Lost]
     # What the source itself passes over or leaves to another, so that nothing of it is lost.
     passed: tuple[str, ...] = ()
+    # Tables of [notify] by their names: who was sent mail.
+    channels: Mapping[str, dict[str, Any]] = MappingProxyType({})
 
     def add(self, entry: Imported | Lost) -> None:
         if isinstance(entry, Imported):
@@ -107,7 +114,7 @@ def job_file_text(found: Import) -> str:
 
 
 # What stands in [defaults] where all jobs have it; `env` is looked at variable by variable.
-_SHARED = ("overlap", "recovery", "user", "group", "directory", "umask", "dst")
+_SHARED = ("overlap", "recovery", "user", "group", "directory", "umask", "dst", "notify")
 
 
 def with_shared_defaults(found: Import) -> Import:
@@ -141,6 +148,11 @@ def _parts(found: Import) -> Iterator[str]:
         yield f"#   {_one_line(lost.why)}"
     yield ""
     yield tomli_w.dumps({"scheduler": {"timezone": found.timezone}})
+    used = [job.table.get("notify", found.defaults.get("notify", {})).get("to", ()) for job in found.jobs]
+    channels = {name: found.channels[name] for name in found.channels if any(name in names for names in used)}
+    if channels:
+        yield f"# {_WHY_CHANNELS}"
+        yield tomli_w.dumps({"notify": channels}).removeprefix("[notify]\n")
     if found.defaults:
         yield f"# {_WHY_DEFAULTS[found.source]}"
         yield tomli_w.dumps({"defaults": found.defaults})

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from chronex.imports.anacron import read_anacrontab
 from chronex.imports.crontab import CrontabFile, read_crontab
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
+from chronex.imports.mail_channels import MailChannels
 from chronex.imports.systemd import read_timers, timer_of
 from chronex.lint.cron_programs import DEBIAN, CronProgram
 from chronex.timing.zones import Zone
@@ -37,9 +38,10 @@ class Place(NamedTuple):
 
 def read_machine(place: Place, zone: Zone, program: CronProgram = DEBIAN) -> Import:
     """Everything in one list; what could not be read is named as lost."""
-    parts, names = list[Import](), JobNames()
-    for read in (_crontabs, _spools, _anacrontab, _timers):
-        parts += read(place, zone, program, names)
+    parts, names, mail = list[Import](), JobNames(), MailChannels()
+    for read in (_crontabs, _spools, _anacrontab):
+        parts += read(place, zone, program, names, mail)
+    parts += _timers(place, zone, names)
     found = Import(
         "machine",
         zone.name,
@@ -47,6 +49,7 @@ def read_machine(place: Place, zone: Zone, program: CronProgram = DEBIAN) -> Imp
         [job for part in parts for job in part.jobs],
         [lost for part in parts for lost in part.lost],
         (*(note for part in parts for note in part.passed), *_passed_scripts(place)),
+        mail.tables,
     )
     return _without_anacron(found, place)
 
@@ -69,7 +72,9 @@ def _text(path: Path) -> str | Lost:
 # -- cron ----------------------------------------------------------------------------------------------------------
 
 
-def _crontabs(place: Place, zone: Zone, program: CronProgram, names: JobNames) -> Iterator[Import]:
+def _crontabs(
+    place: Place, zone: Zone, program: CronProgram, names: JobNames, mail: MailChannels
+) -> Iterator[Import]:
     files = [place.etc / "crontab"] if (place.etc / "crontab").is_file() else []
     directory = place.etc / "cron.d"
     for path in sorted(directory.iterdir()) if directory.is_dir() else []:
@@ -82,10 +87,10 @@ def _crontabs(place: Place, zone: Zone, program: CronProgram, names: JobNames) -
     for path in files:
         stem = "" if path.name == "crontab" else path.name
         file = CrontabFile(True, None, program, place.shown(path), stem)
-        yield _crontab(path, zone, file, names)
+        yield _crontab(path, zone, file, names, mail)
 
 
-def _spools(place: Place, zone: Zone, program: CronProgram, names: JobNames) -> Iterator[Import]:
+def _spools(place: Place, zone: Zone, program: CronProgram, names: JobNames, mail: MailChannels) -> Iterator[Import]:
     directory = next((place.root / name for name in _SPOOLS if (place.root / name).is_dir()), None)
     if directory is None:
         return
@@ -97,12 +102,12 @@ def _spools(place: Place, zone: Zone, program: CronProgram, names: JobNames) -> 
         return
     for path in paths:
         file = CrontabFile(False, path.name, program, place.shown(path), path.name)
-        yield _crontab(path, zone, file, names)
+        yield _crontab(path, zone, file, names, mail)
 
 
-def _crontab(path: Path, zone: Zone, file: CrontabFile, names: JobNames) -> Import:
+def _crontab(path: Path, zone: Zone, file: CrontabFile, names: JobNames, mail: MailChannels) -> Import:
     text = _text(path)
-    return _part(zone, text) if isinstance(text, Lost) else read_crontab(text, zone, file, names)
+    return _part(zone, text) if isinstance(text, Lost) else read_crontab(text, zone, file, names, mail)
 
 
 def _passed_scripts(place: Place) -> Iterator[str]:
@@ -125,7 +130,7 @@ def _has_anacron(place: Place) -> bool:
     return any((place.root / name).exists() for name in ("usr/sbin/anacron", "sbin/anacron"))
 
 
-def _anacrontab(place: Place, zone: Zone, _: CronProgram, names: JobNames) -> Iterator[Import]:
+def _anacrontab(place: Place, zone: Zone, _: CronProgram, names: JobNames, mail: MailChannels) -> Iterator[Import]:
     path = place.etc / "anacrontab"
     if not path.is_file():
         return
@@ -133,7 +138,8 @@ def _anacrontab(place: Place, zone: Zone, _: CronProgram, names: JobNames) -> It
         yield _part(zone, passed=f"{place.shown(path)}: anacron is not installed, so nothing reads it")
         return
     text = _text(path)
-    yield _part(zone, text) if isinstance(text, Lost) else read_anacrontab(text, zone, place.shown(path), names)
+    label = place.shown(path)
+    yield _part(zone, text) if isinstance(text, Lost) else read_anacrontab(text, zone, label, names, mail)
 
 
 def _without_anacron(found: Import, place: Place) -> Import:
@@ -156,7 +162,7 @@ def _without_anacron(found: Import, place: Place) -> Import:
 # -- timers --------------------------------------------------------------------------------------------------------
 
 
-def _timers(place: Place, zone: Zone, _: CronProgram, names: JobNames) -> Iterator[Import]:
+def _timers(place: Place, zone: Zone, names: JobNames) -> Iterator[Import]:
     """Those that are enabled: they have a link among what timers.target wants."""
     directories = [place.etc / "systemd/system", *(place.root / name for name in _UNITS)]
     wanted = sorted({path.name for each in directories for path in (each / "timers.target.wants").glob("*.timer")})

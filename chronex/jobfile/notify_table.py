@@ -44,10 +44,14 @@ _WORDS = WordReader(tuple(event.value for event in NoticeEvent))
 # -- values -------------------------------------------------------------------------------------------------------
 
 
-def mail_address(entry: Entry) -> str:
+def is_mail_address(written: str) -> bool:
     """One address, as a mail server takes it; a bare name is an account of this machine, as in MAILTO."""
+    return _ADDRESS.fullmatch(written) is not None
+
+
+def mail_address(entry: Entry) -> str:
     written = filled_text(entry)
-    if not _ADDRESS.fullmatch(written):
+    if not is_mail_address(written):
         hint = f"write one address, such as {entry.assignment(chr(34) + 'ops@example.com' + chr(34))}"
         entry.refuse(f"{quoted(written)} is not a mail address", hint, "J041")
     return written

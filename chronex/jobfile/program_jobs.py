@@ -7,6 +7,7 @@ Job. Instead of a line and a column a problem has its place in words: "job 'back
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from enum import Enum
 from typing import Any, NamedTuple
@@ -32,13 +33,14 @@ from chronex.jobfile.job_tables import (
     build_job,
     check_case,
 )
-from chronex.jobfile.notify_table import NOTIFY
+from chronex.jobfile.notify_table import NOTIFY, read_channels
 from chronex.jobfile.parameter_table import PARAMETER
 from chronex.jobfile.positions import TextNode, TextSpan
 from chronex.jobfile.process_table import limits_table
 from chronex.jobfile.spread_table import SPREAD
 from chronex.jobfile.values import check_name, filled_text
 from chronex.model.calendars import CalendarRules
+from chronex.model.channels import Channel
 from chronex.model.job import SCHEDULES_APART, Call, Job, Task, TaskCheck
 from chronex.model.job_parameters import Parameter
 from chronex.model.policies import CrashCheck, DstSetting, NotifyPolicy, RecoveryPolicy, RetryPolicy, SpreadPolicy
@@ -88,13 +90,29 @@ def one_task_table(schedule: str, run: object, keys: Mapping[str, Any]) -> Table
 # -- reading ------------------------------------------------------------------------------------------------
 
 
-def read_program_job(name: str, table: Mapping[str, Any], zone: str = "UTC") -> Job:
+def read_program_channels(tables: Mapping[str, Any]) -> dict[str, Channel]:
+    """The channels of a program by their names: the keys are those of [notify.NAME] in a job file, and so are the
+    checks. Raises InvalidJobError with every problem."""
+    entry = _entry("the channels", _plain_table(tables), "UTC")
+    with suppress(RefusedError, TooManyProblemsError):
+        read_channels(entry)
+    places = entry.sheet.text.split("\n")
+    problems = [JobProblem(places[one.line - 1], one.message, one.hint, one.code) for one in entry.sheet.problems]
+    if problems:
+        raise InvalidJobError(problems)
+    return {name: channel for name, channel in entry.sheet.channels.items() if channel is not None}
+
+
+def read_program_job(
+    name: str, table: Mapping[str, Any], zone: str = "UTC", channels: Mapping[str, Channel] | None = None
+) -> Job:
     """The job of these keys, which are those of the job file. Raises InvalidJobError with every problem.
 
     Beside a command `run` may be a Call. Durations may be timedeltas, choices members of their enumeration, and
-    policies the values of chronex.model. `zone` is for a schedule that names none.
+    policies the values of chronex.model. `zone` is for a schedule that names none, `channels` are what `notify` may
+    name.
     """
-    reading = _Reading(zone)
+    reading = _Reading(zone, channels=channels)
     job = reading.job(name, dict(table), table.get("notify"))
     if reading.problems or job is None:
         raise InvalidJobError(reading.problems)
@@ -144,17 +162,19 @@ def _with_own_retry(read: Task, given: Task) -> Task:
 class _Reading:
     """Reads one job after the other, and knows the names of those before."""
 
-    def __init__(self, zone: str, beside: Iterable[str] = ()) -> None:
+    def __init__(self, zone: str, beside: Iterable[str] = (), channels: Mapping[str, Channel] | None = None) -> None:
         self.zone = zone
+        self._channels = dict(channels or {})
         self.problems: list[JobProblem] = []
         self._names: dict[str, str] = {name.lower(): name for name in beside}
 
     def job(self, name: object, table: Table, notify: object = None) -> Job | None:
-        """`notify` has the channels as values: a program has no [notify] to name."""
-        entry = _entry(name, _plain_table(table), self.zone)
+        """`notify` names channels of the program, or has channels of its own as values."""
+        entry = _entry(f"job {quoted(str(name))}", _plain_table(table), self.zone)
         sheet = entry.sheet
+        sheet.channels = dict(self._channels)
         if isinstance(notify, NotifyPolicy):
-            sheet.channels = {channel.name: channel for channel in notify.channels}
+            sheet.channels |= {channel.name: channel for channel in notify.channels}
         try:
             found = self._read(name, entry)
         except (RefusedError, TooManyProblemsError):
@@ -212,10 +232,10 @@ def _with(entry: Entry, **changes: object) -> Entry:
     return Entry({**table, **changes}, entry.node, entry.label, entry.sheet)
 
 
-def _entry(name: object, table: Table, zone: str) -> Entry:
+def _entry(place: str, table: Table, zone: str) -> Entry:
     """The table with a line of the sheet for each of its tables, so that the line of a problem names its place."""
     lines: list[str] = []
-    root = _node(table, f"job {quoted(str(name))}", lines, [0])
+    root = _node(table, place, lines, [0])
     return Entry(table, root, "the job", Sheet("", "\n".join(lines), zone))
 
 

@@ -42,6 +42,7 @@ from chronex.jobfile.job_tables import (
 from chronex.jobfile.keymap import KEYS, TUI, read_keymap
 from chronex.jobfile.lint_table import LINT, read_lint
 from chronex.jobfile.notify_table import CHANNEL, HEARTBEAT, NOTIFY, SMTP, read_channels
+from chronex.jobfile.otlp_table import OTLP
 from chronex.jobfile.parameter_table import PARAMETER
 from chronex.jobfile.parsing import open_json, open_toml, open_toml_unplaced, salvage_json, salvage_toml
 from chronex.jobfile.positions import TextSpan
@@ -411,6 +412,6 @@ TABLES: Mapping[str, Mapping[str, Reader]] = {
     "recovery": RECOVERY, "dst": DST, "on_crash": CRASH, "spread": SPREAD, "history": HISTORY, "logs": LOGS,
     "property": PROPERTY, "calendar": CALENDAR, "tui": TUI, "keys": KEYS, "limits": LIMITS, "lint": LINT,
     "group": GROUP, "check": CHECK, "catch_up": CATCH_UP,
-    "channel": CHANNEL, "notify": NOTIFY, "smtp": SMTP, "heartbeat": HEARTBEAT,
+    "channel": CHANNEL, "notify": NOTIFY, "smtp": SMTP, "heartbeat": HEARTBEAT, "otlp": OTLP,
     "parameter": PARAMETER,
 }  # fmt: skip

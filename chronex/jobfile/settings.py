@@ -11,6 +11,7 @@ from msgspec import Struct
 from chronex.jobfile.entries import Entry, Reader, read_table
 from chronex.jobfile.group_tables import catch_up
 from chronex.jobfile.notify_table import HeartbeatSettings, SmtpSettings, heartbeat, smtp
+from chronex.jobfile.otlp_table import OtlpSettings, otlp
 from chronex.jobfile.values import (
     duration,
     one_of,
@@ -86,6 +87,8 @@ class SchedulerSettings(Struct, frozen=True):
     # Who takes the mail of notices, and what is asked again and again as long as this scheduler works.
     smtp: SmtpSettings | None = None
     heartbeat: HeartbeatSettings | None = None
+    # The collector that is told of every run as a span.
+    otlp: OtlpSettings | None = None
 
 
 def _address(entry: Entry) -> Address:
@@ -163,6 +166,7 @@ SCHEDULER: dict[str, Reader] = {
     "catch_up": catch_up,
     "smtp": smtp,
     "heartbeat": heartbeat,
+    "otlp": otlp,
 }
 _FIELDS = {
     "grace_period": "grace_ms",

@@ -32,6 +32,8 @@ class NoticeEvent(StrEnum):
     MISSED = "missed"
     ERRORS = "errors"
     SUCCESS = "success"
+    # A run has printed something, however it ended: what cron sends a mail for.
+    OUTPUT = "output"
 
 
 # What is told where the file does not say it.

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import blake2b
 
 from chronex.model.job import target_of
 from chronex.run.env_file import variables_of_files
@@ -26,6 +27,7 @@ _LIBRARY_PATH, _LIBRARY_PATH_OF_USER = "LD_LIBRARY_PATH", "LD_LIBRARY_PATH_ORIG"
 _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9_]", re.ASCII)
 ATTEMPT_VARIABLE = "CHRONEX_ATTEMPT"
+TRACE_VARIABLE = "TRACEPARENT"
 _LEAST_HIDDEN_LINE = 8  # a shorter line of a key, such as a brace, stands in every log
 
 # The system has 2 MiB at most for the arguments and the environment of a command.
@@ -87,7 +89,7 @@ def secrets_of_process(request: AttemptRequest, environ: bytes | None) -> tuple[
     of_files = variables_of_files(request.env_file)
     if isinstance(of_files, NotStarted):
         return f"its variables cannot be told from secrets: {of_files.error}"
-    given = {*of_files, *request.env, *request.secrets, *request.extra_environment, *_OF_SHELLS}
+    given = {*of_files, *request.env, *request.secrets, *request.extra_environment, *_OF_SHELLS, TRACE_VARIABLE}
     for name in found:
         if name not in given and not _is_inherited(name) and not name.startswith("CHRONEX_"):
             return f"its job has changed since, so it is not known whether {_shown(name)} is a secret"
@@ -142,6 +144,7 @@ def chronex_variables(request: AttemptRequest) -> dict[str, str]:
         ATTEMPT_VARIABLE: request.attempt_id,
         "CHRONEX_ATTEMPT_NUMBER": str(request.number),
         "CHRONEX_SCHEDULED_TIME": instant_text(request.nominal_ms),
+        TRACE_VARIABLE: trace_parent(request),
     }
     if target := target_of(request.job):
         variables["CHRONEX_TARGET"] = target
@@ -203,6 +206,41 @@ def instant_text(at_ms: int) -> str:
     instant = utc_datetime(at_ms)
     precision = "milliseconds" if at_ms % 1000 else "seconds"
     return instant.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+# -- where an attempt stands in a trace -----------------------------------------------------------------------------
+
+# One occurrence is a trace; its attempts are spans below its own. Ids follow from those of occurrence and attempt, so
+# that telling twice tells one thing. These follow from job and time, which two machines may have in common: so the
+# store is in it too, and the machine where the store is a directory.
+_SHARED = "postgresql://"
+
+
+def trace_parent(request: AttemptRequest) -> str:
+    """As W3C has it. Sampled only where the span itself is told, or readers of the trace would wait for it."""
+    store = request.extra_environment.get("CHRONEX_STORE", "")
+    trace, span = trace_id(request.occurrence_id, store), span_id(request.attempt_id, store)
+    return f"00-{trace:032x}-{span:016x}-{int(request.is_traced):02x}"
+
+
+def trace_id(occurrence: str, store: str) -> int:
+    return _number("trace", occurrence, store, 16)
+
+
+def span_id(record: str, store: str) -> int:
+    """Of an occurrence or an attempt, by its id."""
+    return _number("span", record, store, 8)
+
+
+def _number(kind: str, record: str, store: str, size: int) -> int:
+    text = "\0".join((kind, record, store, "" if store.startswith(_SHARED) else machine_name()))
+    found = blake2b(text.encode("utf-8", "surrogateescape"), digest_size=size).digest()
+    return int.from_bytes(found) or 1  # nothing but zeros is no id
+
+
+@lru_cache(maxsize=1)
+def machine_name() -> str:
+    return os.uname().nodename
 
 
 def _add(variables: Variables, source: Mapping[str, str]) -> NotStarted | None:

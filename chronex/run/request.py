@@ -42,7 +42,7 @@ class AttemptRequest:
     and are kept nowhere. With `settings` the command runs as another user or within limits.
     `inputs` are the values that tasks before it handed over, by the task and then by name; `matrix` its combination.
     `extra_environment` is the engine's own (for example CHRONEX_STORE) and wins over everything. `args` and `kwargs`
-    are for a function instead of a command.
+    are for a function instead of a command. With `is_traced` a collector is told of it as a span.
     """
 
     attempt_id: str
@@ -79,6 +79,7 @@ class AttemptRequest:
     leftovers: LeftoverPolicy = LeftoverPolicy.KEEP
     log_limit: int = DEFAULT_LIMIT
     extra_environment: Mapping[str, str] = field(default_factory=dict)
+    is_traced: bool = False
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 

@@ -41,12 +41,12 @@ _OF_NODES: dict[TroubleCode, tuple[Severity, str, str]] = {
     TroubleCode.RESTART_NEEDED: (
         Severity.WARNING,
         "changed settings need a restart: {detail}",
-        "chronex stop --restart",
+        "chronex restart",
     ),
     TroubleCode.METRICS_UNAVAILABLE: (
         Severity.ERROR,
         "metrics are not served at {detail}",
-        "free the port or choose another, then chronex stop --restart",
+        "free the port or choose another, then chronex restart",
     ),
     TroubleCode.HEARTBEAT_FAILS: (Severity.WARNING, "the heartbeat is not heard: {detail}", ""),
     TroubleCode.CHORE_FAILS: (Severity.WARNING, "a chore of the daemon fails: {detail}", ""),

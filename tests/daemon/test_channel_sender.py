@@ -6,6 +6,7 @@ import asyncio
 import json
 import shlex
 import threading
+from email import message_from_bytes
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,42 @@ def test_a_server_that_comes_back_gets_everything_in_order(tmp_path: Path, bad: 
     assert [json.loads(one.body)["headline"] for one in taken] == ["j failed", "j is well again"]
     first = {request.headers["x-chronex-delivery"] for request in server.requests[:4]}
     assert len(first) == 1, "every try of one notice has the same delivery"
+
+
+OPS = Channel(name="ops", kind=ChannelKind.MAIL, to=("ops@example.com",))
+
+
+@pytest.mark.parametrize(
+    ("replies", "copies"),
+    [
+        ({"greeting": b"421 not now"}, 1),
+        ({"mail": b"451 later"}, 1),
+        ({"rcpt": b"450 later"}, 1),
+        ({"data": b"451 later"}, 1),
+        ({"taken": b"451 later"}, 1),
+        ({"taken": b""}, 2),
+    ],
+    ids=["greeting", "sender", "address", "content", "end", "dies with the mail"],
+)
+def test_a_mail_server_that_comes_back_gets_every_mail_in_order(
+    tmp_path: Path, replies: dict[str, bytes], copies: int
+) -> None:
+    """One that dies when it has the mail and before it has said so gets it twice, under one id, so that it can tell."""
+    with mail_server(replies=dict(replies)) as server:
+        machine = machine_with(OPS)
+        failing(machine, 1.0, 2)
+        failing(machine, 0.0, 1)
+        sending = Sending(machine, tmp_path, smtp=SmtpSettings("127.0.0.1", server.port))
+        sending.send()
+        assert sending.waiting("ops") == ["failing", "recovered"]
+        server.replies.clear()
+        machine.pass_time(5 * MINUTE)
+        sending.send()
+        assert sending.waiting("ops") == []
+    mails = [message_from_bytes(content) for _, _, content in server.mails]
+    subjects = [str(mail["Subject"]).partition("] ")[2] for mail in mails]
+    assert subjects == ["j failed"] * copies + ["j is well again"]
+    assert len({mail["Message-ID"] for mail in mails}) == 2
 
 
 def test_a_hanging_server_holds_up_neither_the_schedule_nor_another_channel(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from chronex.daemon.embedded import EmbeddedEngine
 from chronex.daemon.job_control import JobControl
 from chronex.engine.commands import TriggerAnswer
 from chronex.engine.orders import Launch
@@ -24,7 +25,8 @@ from chronex.errors import (
 from chronex.jobfile import SchedulerSettings
 from chronex.jobfile.program_jobs import InvalidJobError
 from chronex.model import Call, Job, OverlapPolicy, Task
-from chronex.model.policies import FailureStrategy, Overrides
+from chronex.model.channels import Channel, ChannelKind, NoticeEvent
+from chronex.model.policies import FailureStrategy, NotifyPolicy, Overrides
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.run.callables import TaskContext
@@ -36,6 +38,7 @@ from chronex.views.why import Cause
 
 NEW_YEAR = datetime(2027, 1, 1, tzinfo=UTC)
 DO = (Task(name="main", run=("true",)),)
+OPS = Channel(name="ops", kind=ChannelKind.MAIL, to=("ops@example.com",))
 
 
 class Desk(JobControl):
@@ -366,3 +369,34 @@ def test_a_clock_of_ones_own_says_what_now_is() -> None:
     found.add("once", "@once +1d", plain)
     clock.advance(DAY)
     assert found.next_runs("once")[0].due == NEW_YEAR + timedelta(days=1)
+
+
+# -- channels -----------------------------------------------------------------------------------------------------
+
+
+def test_a_change_of_one_key_keeps_the_channels_of_a_job() -> None:
+    """Also those that came with the job as values, which the program cannot name."""
+    desk = Desk(SimulatedMachine())
+    desk.channels = {"ops": OPS}
+    desk.add("named", "@daily", "x", notify=["ops"])
+    own = Channel(name="own", kind=ChannelKind.COMMAND, run=("tell",))
+    desk.add(Job(id="given", schedule="@daily", tasks=DO, notify=NotifyPolicy(channels=(own,))))
+    for name in ("named", "given"):
+        desk.update(name, schedule="@hourly")
+    stored = desk.store.view(lambda tx: [(job.schedule, job.notify) for job in Reading(tx).jobs()])
+    assert stored == [
+        ("@hourly", NotifyPolicy(channels=(own,))),
+        ("@hourly", NotifyPolicy(channels=(OPS,))),
+    ]
+
+
+def test_jobs_of_an_engine_name_its_channels() -> None:
+    engine = EmbeddedEngine(MemoryStore(), channels={"ops": {"mail": "ops@example.com"}})
+
+    @engine.job("@daily", notify={"to": ["ops"], "on": ["failed"]})
+    def tidy() -> None:
+        """Nothing to do."""
+
+    assert engine.declared[0].notify == NotifyPolicy(channels=(OPS,), on=(NoticeEvent.FAILED,))
+    with pytest.raises(InvalidJobError, match="there is no channel 'chat'"):
+        engine.add("other", "@daily", "x", notify={"to": ["chat"]})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import shutil
 import socket
 import subprocess
 import sys
@@ -34,9 +35,11 @@ from chronex.daemon.metrics import (
     MetricsTally,
     PageWriter,
 )
+from chronex.engine.orders import Launch
 from chronex.errors import StoreError
 from chronex.jobfile import JobFileError, read_job_file
 from chronex.model.event import Event
+from chronex.model.groups import GroupSettings
 from chronex.model.job import Job, JobProgress, Task
 from chronex.model.policies import RecoveryPolicy, RecoveryStrategy
 from chronex.model.states import OccurrenceState
@@ -167,13 +170,16 @@ def test_recovery_is_counted_by_strategy_and_what_was_too_much_for_records_too(
 
 FAMILIES = {
     "scheduler_jobs_running": "gauge",
-    "scheduler_jobs_running_total": "gauge",
+    "scheduler_jobs_running_total": "untyped",
     "scheduler_jobs_in_queue": "gauge",
-    "scheduler_jobs_in_queue_total": "gauge",
+    "scheduler_jobs_in_queue_total": "untyped",
     "scheduler_jobs_paused": "gauge",
-    "scheduler_jobs_paused_total": "gauge",
+    "scheduler_jobs_paused_total": "untyped",
     "scheduler_dead_letters": "gauge",
-    "scheduler_dead_letters_total": "gauge",
+    "scheduler_dead_letters_total": "untyped",
+    "scheduler_job_last_success_timestamp_seconds": "gauge",
+    "scheduler_job_last_start_timestamp_seconds": "gauge",
+    "scheduler_job_next_run_timestamp_seconds": "gauge",
     "scheduler_job_execution_duration_seconds": "histogram",
     "scheduler_task_execution_duration_seconds": "histogram",
     "scheduler_job_start_lag_seconds": "histogram",
@@ -216,6 +222,56 @@ def test_a_gauge_has_the_same_value_under_both_names() -> None:
     )
     found = scraped(page_of(machine))
     assert found["scheduler_jobs_paused", ()] == found["scheduler_jobs_paused_total", ()] == 1
+
+
+def test_a_job_tells_when_it_last_succeeded_last_started_and_will_run_next() -> None:
+    """`never` fails at 00:30 and has succeeded never; `off` is paused without an end and has no next run."""
+    jobs = [
+        Job(id="a", schedule="0 * * * *", tasks=TASK),
+        Job(id="never", schedule="30 0 * * *", tasks=TASK),
+        Job(id="off", schedule="@daily", tasks=TASK, progress=JobProgress(paused=True)),
+    ]
+
+    def outcome(launch: Launch) -> ProcessOutcome:
+        return ProcessOutcome(2_000, exit_code=int(launch.attempt.job == "never"))
+
+    machine = SimulatedMachine(jobs, outcome=outcome)
+    machine.run_until(START + HOUR + 10 * MINUTE)
+    found = scraped(page_of(machine))
+    second = START // 1000
+
+    def told(name: str) -> dict[str, float]:
+        full = f"scheduler_job_{name}_timestamp_seconds"
+        return {labels[0][1]: value - second for (metric, labels), value in found.items() if metric == full}
+
+    assert told("last_success") == {"a": 3_602}
+    assert told("last_start") == {"a": 3_600, "never": 1_800}
+    assert told("next_run") == {"a": 7_200, "never": 86_400 + 1_800}
+
+
+def test_times_of_jobs_are_told_of_the_first_jobs_alone() -> None:
+    jobs = [Job(id=f"job-{number:03}", schedule="@daily", tasks=TASK) for number in range(MOST_JOBS + 3)]
+    found = scraped(page_of(SimulatedMachine(jobs)))
+    names = [labels[0][1] for metric, labels in found if metric == "scheduler_job_next_run_timestamp_seconds"]
+    assert names == [f"job-{number:03}" for number in range(MOST_JOBS)]
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (apt install prometheus)")
+def test_promtool_finds_nothing_to_say() -> None:
+    """Of a page on which every family has a series."""
+    jobs = [Job(id=name, schedule="*/10 * * * *", tasks=TASK, groups={"database": 1}) for name in "ab"]
+    machine = SimulatedMachine(jobs, outcome=RandomOutcomes(3))
+    machine.apply(jobs, groups=[GroupSettings("database", limit=1)])
+    machine.run_until(START + 3 * HOUR)
+    machine.go_down(2 * HOUR)
+    machine.run_for(MINUTE)
+    page = page_of(machine)
+    checked = subprocess.run(
+        ["promtool", "check", "metrics"], input=page, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+    assert (checked.stdout + checked.stderr, checked.returncode) == ("", 0)
+    told = {name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count") for name, _ in scraped(page)}
+    assert told >= set(FAMILIES)
 
 
 def test_jobs_beyond_the_limit_are_counted_as_other() -> None:

@@ -68,8 +68,8 @@ class Walk:
         self._entered: dict[CodeType, None] = {}  # in the order of the first calls
 
     def enter(self, frame: FrameType, event: str, _argument: object) -> None:
-        if event == "call" and self.is_recording and not _is_import(frame):
-            self._entered.setdefault(frame.f_code)
+        if event == "call" and self.is_recording and frame.f_code not in self._entered and not _is_imported(frame):
+            self._entered[frame.f_code] = None
 
     def begin(self) -> None:
         self._entered.clear()
@@ -79,7 +79,7 @@ class Walk:
         self.is_recording = False
 
     def files(self) -> list[str]:
-        """Files whose functions ran."""
+        """Files whose functions ran; the body of a module that is imported on the way is no step of the walk."""
         return sorted({name for code in self._entered for name in _names(code)})
 
     def steps(self) -> list[tuple[str, str]]:
@@ -87,10 +87,13 @@ class Walk:
         return [(name, code.co_name) for code in list(self._entered) for name in _names(code)]
 
 
-def _is_import(frame: FrameType) -> bool:
-    """A module that is imported on the way, or a class or table that it makes: no step of the walk."""
-    caller = frame.f_back
-    return frame.f_code.co_name == "<module>" or (caller is not None and caller.f_code.co_name == "<module>")
+def _is_imported(frame: FrameType | None) -> bool:
+    """Whether a module's body runs it: which modules are loaded by now depends on the tests that ran before."""
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and any(_names(frame.f_code)):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -61,6 +61,7 @@ def minutely(*channels: Channel, **policy: Any) -> SteppedEngine:
         (MAIL, {}, [OK, BAD, BAD, OK], ["ops failing", "ops recovered"]),
         (MAIL, {"after_failures": 2}, [BAD, BAD, OK], ["ops failing", "ops recovered"]),
         (MAIL, {"on": (NoticeEvent.SUCCESS,)}, [OK, BAD, OK], ["ops success", "ops success"]),
+        (MAIL, {"on": (NoticeEvent.OUTPUT,)}, [OK, BAD, OK], []),
         (CHAT, {}, [OK, BAD, OK], ["chat success", "chat failing", "chat success"]),
         (CHECK, {}, [OK, BAD], ["watch started", "watch success", "watch started", "watch failed"]),
         (
@@ -76,6 +77,28 @@ def test_a_channel_is_told_what_it_asks_for(
 ) -> None:
     machine = minutely(channel, **policy)
     run(machine, *ends)
+    assert rows(machine) == written
+
+
+@pytest.mark.parametrize(
+    ("on", "after_failures", "ends", "written"),
+    [
+        ((NoticeEvent.OUTPUT,), 1, [(OK, 5), (OK, 0), (BAD, 5), (BAD, 0)], ["ops output", "ops output"]),
+        (
+            (NoticeEvent.OUTPUT, NoticeEvent.FAILED), 2, [(OK, 5), (BAD, 5), (BAD, 5), (BAD, 5)],
+            ["ops output", "ops output", "ops failing", "ops output"],
+        ),
+        ((NoticeEvent.OUTPUT, NoticeEvent.FAILED), 1, [(BAD, 0)], ["ops failing"]),
+    ],
+)  # fmt: skip
+def test_what_was_printed_is_told_once_for_each_run(
+    on: tuple[NoticeEvent, ...], after_failures: int, ends: list[tuple[str, int]], written: list[str]
+) -> None:
+    """Each end has its state and how many bytes were printed; a failure that is told has the output with it."""
+    machine = minutely(MAIL, on=on, after_failures=after_failures)
+    for number, (state, printed) in enumerate(ends):
+        (launch,) = machine.tick(FIRST + number * MINUTE)
+        machine.end(launch, state, FIRST + number * MINUTE + 1, log_bytes=printed)
     assert rows(machine) == written
 
 

@@ -1,4 +1,4 @@
-"""Twenty crontabs as people write them: what each becomes. Every line counts: (jobs, not carried over)."""
+"""Crontabs as people write them: what each becomes. Every line counts: (jobs, not carried over)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ CRONTABS: dict[str, tuple[str, int, int]] = {
     "no final newline": ("0 3 * * * backup", 1, 0),
     "comments above entries": ("# header\n\n# nightly backup\n# of the shop\n0 3 * * * backup\n\n# tick\n*/5 * * * * tick\n", 2, 0),
     "mail to nobody": ('MAILTO=""\n15 4 * * * quiet\n', 1, 0),
-    "mail to someone": ("MAILTO=ops@example.org\n15 4 * * * loud\n", 1, 1),
+    "mail to someone": ("MAILTO=ops@example.org\n15 4 * * * loud\n", 1, 0),
+    "mail to what is no address": ("MAILTO=<ops>\n15 4 * * * loud\n", 1, 1),
+    "mail to several, then to nobody": ("MAILTO=ops,night@example.org\n1 4 * * * a\nMAILTO=\n2 4 * * * b\n", 2, 0),
     "variables": ("PATH=/opt/bin:/usr/bin:/bin\nLANG=C.UTF-8\nFOO='a b'\n0 * * * * tool\n", 1, 0),
     "bash": ("SHELL=/bin/bash\n0 0 * * * [[ -f /x ]] && run\n", 1, 0),
     "percent as date": ("0 1 * * * tar cf /b/$(date +\\%F).tar /srv\n", 1, 0),

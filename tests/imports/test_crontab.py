@@ -13,6 +13,7 @@ import pytest
 from chronex.imports.crontab import CrontabFile, read_crontab, split_percents
 from chronex.imports.import_result import Import, as_chronex_reads, job_file_text, prove, with_shared_defaults
 from chronex.lint.cron_programs import BSD, BUSYBOX, CRONIE, DEBIAN, CronProgram
+from chronex.model.channels import NoticeEvent
 from chronex.timing.zones import load_zone
 from tests.cli.conftest import Chronex
 from tests.imports.crontabs import CRONTABS, SYSTEM
@@ -81,9 +82,42 @@ def test_comments_above_an_entry_become_its_description() -> None:
 
 
 def test_what_is_lost_stands_in_the_file_too() -> None:
-    written = job_file_text(imported(CRONTABS["mail to someone"][0]))
-    assert "# NOT CARRIED OVER, line 1: MAILTO=ops@example.org" in written
+    written = job_file_text(imported(CRONTABS["mail to what is no address"][0]))
+    assert "# NOT CARRIED OVER, line 1: MAILTO=<ops>" in written
     assert set(tomllib.loads(written)["jobs"]) == {"loud"}
+
+
+def test_mail_goes_to_whom_cron_sent_it() -> None:
+    """The variable holds for the lines below it, an empty one silences, and none leaves the job as it is."""
+    text = (
+        "0 1 * * * before\nMAILTO=ops@example.org\n0 2 * * * a\n@reboot b\n"
+        'MAILTO=ops@example.com, root\n0 3 * * * c\nMAILTO=""\n0 4 * * * d\nMAILTO=ops@example.org\n0 5 * * * e\n'
+    )
+    found = imported(text)
+    assert found.lost == []
+    jobs = {job.id: job for job in as_chronex_reads(found).jobs}
+    told = {
+        name: None if job.notify is None else [(one.name, one.to) for one in job.notify.channels]
+        for name, job in jobs.items()
+    }
+    ops, both = [("ops", ("ops@example.org",))], [("ops-2", ("ops@example.com", "root"))]
+    assert told == {"before": None, "a": ops, "b": ops, "c": both, "d": None, "e": ops}
+    notify = jobs["a"].notify
+    assert notify is not None
+    assert notify.on == (NoticeEvent.OUTPUT, NoticeEvent.FAILED)
+    assert as_chronex_reads(with_shared_defaults(found)).jobs == as_chronex_reads(found).jobs
+
+
+def test_mail_that_all_jobs_send_stands_in_the_defaults() -> None:
+    found = with_shared_defaults(imported("MAILTO=root\n0 1 * * * x\n0 2 * * * y\n"))
+    assert found.defaults["notify"] == {"to": ["root"], "on": ["output", "failed"]}
+    assert '[notify.root]\nmail = "root"\n' in job_file_text(found)
+
+
+def test_a_drawing_above_an_entry_is_no_description() -> None:
+    """As in the /etc/crontab of Debian: the legend of the fields."""
+    text = "# Example:\n# .---- minute (0 - 59)\n# |  .---- hour\n# *  * user command\n17 * * * * x\n"
+    assert "description" not in imported(text).jobs[0].table
 
 
 def test_reboot_becomes_start() -> None:
@@ -172,11 +206,11 @@ def test_the_command_writes_a_file_that_applies(chronex: Chronex, tmp_path: Path
 
 
 def test_check_writes_nothing_and_exits_1_for_what_is_lost(chronex: Chronex, tmp_path: Path) -> None:
-    text = "MAILTO=bob\n0 1 * * * y\n"
+    text = "RANDOM_DELAY=5\n0 1 * * * y\n"
     done = chronex("import", "crontab", "-", "--as", "user", "--check", "--format", "json", "--tz", "UTC", stdin=text)
     assert done.code == 1
     output = json.loads(done.out)
-    assert [lost["text"] for lost in output["lost"]] == ["MAILTO=bob"]
+    assert [lost["text"] for lost in output["lost"]] == ["RANDOM_DELAY=5"]
     assert [(job["id"], job["verdict"], job["differences"]) for job in output["jobs"]] == [("y", "same", [])]
 
 

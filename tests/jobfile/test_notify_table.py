@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from msgspec.structs import replace
 
 from chronex.jobfile import JobFileError, SchedulerSettings, read_job_file
 from chronex.jobfile.notify_table import HeartbeatSettings, SmtpSettings
-from chronex.jobfile.program_jobs import check_jobs
+from chronex.jobfile.otlp_table import OtlpSettings, with_path
+from chronex.jobfile.program_jobs import InvalidJobError, check_jobs, read_program_channels, read_program_job
 from chronex.model.channels import Channel, ChannelKind, NoticeEvent, masked_url
 from chronex.model.job import Job, Task
 from chronex.model.policies import NotifyPolicy
@@ -213,3 +217,88 @@ def test_a_heartbeat_is_asked_every_minute_unless_the_file_says_otherwise() -> N
 def test_a_program_gives_its_channels_as_values() -> None:
     job = Job(id="a", schedule="@daily", tasks=(Task(name="main", run="x"),), notify=NotifyPolicy(channels=(OPS,)))
     assert check_jobs([job]) == [job]
+
+
+def test_a_program_names_its_channels_as_a_file_does() -> None:
+    channels = read_program_channels(
+        {"ops": {"mail": "ops@example.com"}, "chat": {"webhook": "file:/etc/chat", "on": (NoticeEvent.FAILED,)}}
+    )
+    assert channels == {"ops": OPS, "chat": replace(CHAT, on=(NoticeEvent.FAILED,))}
+    table: dict[str, Any] = {"schedule": "@daily", "run": "x", "notify": ["ops"]}
+    assert read_program_job("a", table, channels=channels).notify == NotifyPolicy(channels=(OPS,))
+    table["notify"] = {"to": ["chat", "ops"], "after_failures": 3}
+    assert read_program_job("a", table, channels=channels).notify == NotifyPolicy(
+        channels=(channels["chat"], OPS), after_failures=3
+    )
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        ({"ops": {"mail": "two words"}}, "the channels, ops: 'two words' is not a mail address"),
+        ({"ops": {}}, "the channels, ops: channel 'ops' leads nowhere"),
+        ({"ops": "ops@example.com"}, "the channels: ops takes a table, not text"),
+        ({"o p": {"mail": "x"}}, "the channels, o p: 'o p' is not a name"),
+        ({"chat": {"webhook": "file:/x", "template": "morse"}}, "the channels, chat: template cannot be 'morse'"),
+    ],
+)
+def test_channels_of_a_program_are_checked_as_those_of_a_file(tables: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidJobError) as refused:
+        read_program_channels(tables)
+    assert str(refused.value).startswith(said)
+
+
+def test_a_channel_that_the_program_does_not_have_is_refused_with_the_one_that_is_meant() -> None:
+    table = {"schedule": "@daily", "run": "x", "notify": {"to": ["opps"]}}
+    with pytest.raises(InvalidJobError, match=r"job 'a', notify: there is no channel 'opps'; did you mean ops\?"):
+        read_program_job("a", table, channels={"ops": OPS})
+
+
+# -- otlp ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "means"),
+    [
+        ('"http://127.0.0.1:4318"', OtlpSettings("http://127.0.0.1:4318")),
+        ('{ url = "file:/etc/collector" }', OtlpSettings("file:/etc/collector")),
+        (
+            '{ url = "https://otlp.example.com/x", headers = { api-key = "env:KEY" } }',
+            OtlpSettings("https://otlp.example.com/x", {"api-key": "env:KEY"}),
+        ),
+    ],
+)
+def test_what_otlp_means(written: str, means: OtlpSettings) -> None:
+    assert read_job_file(f"[scheduler]\notlp = {written}\n{JOB}", "f.toml", "UTC").settings.otlp == means
+
+
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ('"collector:4318"', "2:8 J041 otlp: "),
+        ("{ headers = {} }", "2:8 J012 otlp has no url"),
+        ('{ url = "http://a", headers = { k = "s3cret" } }', "2:44 J013 k names no source"),
+        ('{ url = "http://a", headers = { "k:" = "env:K" } }', "2:40 J013 'k:' is not the name of a header"),
+        (
+            '{ url = "http://a", headers = { k = "command:pass" } }',
+            "2:44 J013 k comes from file:, env: or credential:",
+        ),
+    ],
+)
+def test_what_otlp_cannot_be(written: str, says: str) -> None:
+    found = problems(f"[scheduler]\notlp = {written}\n{JOB}")[0]
+    assert found.startswith(says)
+    assert "s3cret" not in found
+
+
+@pytest.mark.parametrize(
+    ("url", "asked"),
+    [
+        ("http://c:4318", "http://c:4318/v1/traces"),
+        ("http://c:4318/", "http://c:4318/v1/traces"),
+        ("https://c/v1/traces", "https://c/v1/traces"),
+        ("https://c/api/otlp", "https://c/api/otlp"),
+    ],
+)
+def test_the_usual_path_is_added_where_there_is_none(url: str, asked: str) -> None:
+    assert with_path(url) == asked

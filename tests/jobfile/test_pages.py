@@ -15,6 +15,7 @@ from chronex.jobfile.job_tables import DEFAULTS, JOB, TASK
 from chronex.jobfile.keymap import KEYS
 from chronex.jobfile.lint_table import LINT
 from chronex.jobfile.notify_table import CHANNEL, HEARTBEAT, NOTIFY, SMTP
+from chronex.jobfile.otlp_table import OTLP
 from chronex.jobfile.process_table import LIMITS
 from chronex.jobfile.properties import PROPERTY
 from chronex.jobfile.reader import TRIGGER
@@ -31,6 +32,7 @@ SECTIONS = {
     "logs": set(LOGS),
     "smtp": set(SMTP),
     "heartbeat": set(HEARTBEAT),
+    "otlp": set(OTLP),
     "[calendars.NAME]": set(CALENDAR),
     "[groups.NAME]": set(GROUP),
     "[notify.NAME]": set(CHANNEL),

@@ -161,9 +161,11 @@ def _crontabs(paths: list[str], zone: Zone, options: ImportOptions) -> Import:
     """Any number of crontabs as one import; their jobs get names that differ."""
     from chronex.imports.crontab import CrontabFile, read_crontab
     from chronex.imports.import_result import Import, JobNames
+    from chronex.imports.mail_channels import MailChannels
     from chronex.lint.cron_programs import program_of_file
 
-    found, names = Import("crontab", zone.name, {}, [], []), JobNames()
+    names, mail = JobNames(), MailChannels()
+    found = Import("crontab", zone.name, {}, [], [], channels=mail.tables)
     for path in paths or [""]:
         text = _text_of(path) if path else _own_crontab()
         program = (None if options.cron else program_of_file(path, text)) or _program(options.cron)
@@ -171,7 +173,7 @@ def _crontabs(paths: list[str], zone: Zone, options: ImportOptions) -> Import:
         file = CrontabFile(
             _has_user(path, text, options.kind), None, program, label, Path(path).name if label else ""
         )
-        part = read_crontab(text, zone, file, names)
+        part = read_crontab(text, zone, file, names, mail)
         found.jobs.extend(part.jobs)
         found.lost.extend(part.lost)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,7 +75,7 @@ def run_daemon(
     file = JobFileSource(path.absolute(), lambda: load_to_run(path)) if found is not None else None
     # The screen belongs to the dashboard where there is one; the journal has every event.
     stream = sys.stderr if foreground is None else None
-    with log_to(stream, FORMATTERS[log_format]()):
+    with log_to(stream, FORMATTERS[log_format](), os.environ):
         if found is None:
             fields = {"looked_for": str(path), "so": "the jobs that the store has are run"}
             log_event(logging.getLogger(__name__), "no job file", fields)
