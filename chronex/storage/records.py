@@ -169,6 +169,10 @@ class Reading:
         share the store, these rows, in this order, are what keeps two of them from deciding at once."""
         return self.scan(keys.GROUP, Group)
 
+    def has_groups(self) -> bool:
+        """By a key alone; for a store of one machine."""
+        return bool(self.tx.scan(keys.GROUP, None, 1))
+
     def holders(self, group: str, limit: int = SCAN_LIMIT) -> list[Occurrence]:
         """Those that run and take places of the group."""
         rows = self.tx.scan(keys.within_holding(group), None, limit)

@@ -133,7 +133,7 @@ class _Simulation:
         ]
         self.jobs = {job.id: job for job in begun}
         self.parts = {job.id: _job_part(job) for job in begun}
-        self.due: list[tuple[int, int, Occurrence]] = []
+        self.due: list[tuple[int, int, int, Occurrence]] = []
         self.ends: list[_Running] = []
         self.running: dict[str, list[Occurrence]] = {job.id: [] for job in begun}
         self.queued: dict[str, list[int]] = {}  # only jobs that have a queue: its instants, in order
@@ -190,7 +190,8 @@ class _Simulation:
 
     def _push(self, occurrence: Occurrence) -> None:
         self.count += 1
-        heappush(self.due, (occurrence.due_ms, self.count, occurrence))
+        priority = self.jobs[occurrence.job].priority
+        heappush(self.due, (occurrence.due_ms, -priority, self.count, occurrence))
 
     # -- time passes -------------------------------------------------------------------------------------
 
@@ -208,7 +209,7 @@ class _Simulation:
                 yield from self._end(heappop(self.ends))
             elif first == next_due:
                 while self.due and self.due[0][0] == first:
-                    yield from self._admit(heappop(self.due)[2], first)
+                    yield from self._admit(heappop(self.due)[3], first)
                 yield from self._start_queued(first)
             else:
                 yield from self._start_queued(first)
