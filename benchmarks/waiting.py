@@ -85,6 +85,9 @@ def year_rows(jobs: int, repeats: int) -> Iterator[Row]:
     played = seconds(play, 1) * jobs / len(some)
     yield Row(TOPIC, f"simulate a year of {jobs:,} hourly jobs", folded, " s", at_most=1.5)
     yield Row(TOPIC, "the same played run by run", played / folded, "×", at_least=8, remark=f"{played:.3g} s")
+    crowded = [replace(one, schedule="0 * * * *") for one in drawn]
+    full = seconds(lambda: fold(crowded, span, _minute, jobs // 2, Random(1), (), zone), repeats)
+    yield Row(TOPIC, "the same with half as many slots as are due at once", full, " s", at_most=1.5)
 
 
 def _minute(_job: str) -> int:

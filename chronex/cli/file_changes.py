@@ -6,12 +6,11 @@ from collections import defaultdict
 from pathlib import Path
 from shlex import quote
 
-from msgspec.structs import replace
-
 from chronex.errors import ChronexError
 from chronex.model.job import Job
 from chronex.model.trouble_codes import Severity, TroubleCode
 from chronex.storage.records import Reading
+from chronex.views.source_changes import SourceChanges, source_changes
 from chronex.views.troubles import Trouble
 from chronex_store.opening import OpenedStore
 
@@ -31,43 +30,40 @@ def unapplied_changes(store: OpenedStore) -> list[Trouble]:
                     by_file[job.source].append(job)
 
     store.view(lambda tx: read(Reading(tx)))
-    found = (_difference(Path(path), jobs) for path, jobs in sorted(by_file.items())[:_MOST_FILES])
+    newer = [path for path, jobs in sorted(by_file.items()) if _is_newer(Path(path), jobs)]
+    found = (_difference(store, Path(path)) for path in newer[:_MOST_FILES])
     return [one for one in found if one is not None]
 
 
-def _difference(path: Path, applied: list[Job]) -> Trouble | None:
+def _is_newer(path: Path, applied: list[Job]) -> bool:
     try:
         saved_ms = path.stat().st_mtime_ns // 1_000_000
     except OSError:
-        return None  # on another machine, or removed: its jobs are still what was applied
-    if saved_ms <= max(job.updated_ms for job in applied):
-        return None
-    from chronex.cli.job_file import load_job_file
+        return False  # on another machine, or removed: its jobs are still what was applied
+    return saved_ms > max(job.updated_ms for job in applied)
 
-    shown, hint = str(path), f"chronex apply --dry-run {quote(str(path))} shows what"
+
+def _difference(store: OpenedStore, path: Path) -> Trouble | None:
+    shown = str(path)
     try:
-        wanted = {job.id: job for job in load_job_file(path).jobs}
+        names = _changes(store, path).names
     except ChronexError as error:
         first = str(error).partition("\n")[0]
         words = f"{shown} has a mistake and is not applied: {first}"
         return Trouble(Severity.WARNING, TroubleCode.UNAPPLIED_CHANGES, words, f"chronex lint {quote(shown)}")
-    names = _changed({job.id: job for job in applied}, wanted)
     if not names:
         return None
     of = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     words = f"{shown} has changes that are not applied: {of}"
+    hint = f"chronex apply --dry-run {quote(shown)} shows what"
     return Trouble(Severity.WARNING, TroubleCode.UNAPPLIED_CHANGES, words, hint)
 
 
-def _changed(applied: dict[str, Job], wanted: dict[str, Job]) -> list[str]:
-    """Calendars are compared by their own check, and a schedule that counts from its applying by its words."""
+def _changes(store: OpenedStore, path: Path) -> SourceChanges:
+    """What an apply would do, and nothing else, is a change that is not applied."""
+    from chronex.cli.job_file import load_job_file
+    from chronex.daemon.reload import file_source
 
-    def plain(job: Job) -> Job:
-        return replace(job.as_written(), calendars=None, schedule=job.written or job.schedule, written="")
-
-    names = sorted(applied.keys() | wanted.keys())
-    return [
-        name
-        for name in names
-        if name not in applied or name not in wanted or plain(applied[name]) != plain(wanted[name])
-    ]
+    found = load_job_file(path)
+    source = file_source(path)._replace(groups=found.groups)
+    return store.view(lambda tx: source_changes(Reading(tx), found.jobs, source, store.now()))

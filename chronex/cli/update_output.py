@@ -11,6 +11,8 @@ from chronex.text.terminal import terminal_safe
 if TYPE_CHECKING:
     from chronex.engine.update import Changed
     from chronex.engine.update.diff import Losses
+    from chronex.engine.update.group_changes import GroupChange
+    from chronex.model.groups import GroupSettings
     from chronex.timing.zones import Zone
     from chronex.views.apply_preview import JobPreview, Preview
     from chronex.views.coming_runs import ForecastRun
@@ -27,6 +29,7 @@ def preview_lines(seen: Preview, zone: Callable[[str], Zone]) -> Iterator[str]:
         yield change_line(change)
         if change.job in effects:
             yield from effect_lines(effects[change.job], zone(change.job))
+    yield from map(group_change_line, seen.groups)
     if seen.fires_now:
         yield "FIRES NOW: this edit starts runs at once"
 
@@ -44,6 +47,25 @@ def change_word(change: Changed) -> str:
 
 def change_line(change: Changed) -> str:
     return f"{change_word(change):10} {change.job}"
+
+
+def group_change_line(change: GroupChange) -> str:
+    """`changed    group database: 2 at once -> 3 at once`."""
+    from chronex.views.group_rows import limits_text
+
+    sides = [limits_text(side) for side in (change.old, change.new) if side is not None]
+    word = "new" if change.old is None else "removed" if change.new is None else "changed"
+    return f"{word:10} group {change.name}: {' -> '.join(sides)}"
+
+
+def group_change_rows(changes: Iterable[GroupChange]) -> list[dict[str, Any]]:
+    def row(side: GroupSettings | None) -> dict[str, Any] | None:
+        if side is None:
+            return None
+        rate = None if side.rate is None else {"count": side.rate.count, "per_ms": side.rate.per_ms}
+        return {"limit": side.limit, "rate": rate}
+
+    return [{"group": one.name, "from": row(one.old), "to": row(one.new)} for one in changes]
 
 
 def change_rows(changes: Iterable[Changed]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from chronex.engine.admit import MOST_QUEUED, Verdict, barred_now, gives_way, is
 from chronex.engine.decided_spans import spans_with_latest
 from chronex.engine.group_limits import CONDITIONS
 from chronex.engine.lifecycle import Lifecycle
-from chronex.engine.lines import Lines, TurnAnswer, Turns, line_key, places_of
+from chronex.engine.lines import Lines, TurnAnswer, Turns, due_by_priority, line_key, places_of
 from chronex.engine.notices import note_missed
 from chronex.engine.orders import Order
 from chronex.engine.plan import (
@@ -145,7 +145,7 @@ class Decisions:
         most += left_before
         due = self.records.due(self.records.now_ms, most)
         self.listed = FEW_LISTED if len(due) >= MANY_DUE else MOST_LISTED
-        for record in due:
+        for record in due_by_priority(self.records, due) if self._may_wait(len(due)) else due:
             if self.planned >= MOST_PLANNED:
                 return True
             if (current := self._still_due(record)) is None:
@@ -158,6 +158,10 @@ class Decisions:
         self.engine.was_draining = self.is_draining
         is_cut = len(due) == most or self.records.has_claimed_most()
         return is_cut and (self.unchanged < len(due) or self.unchanged > left_before)
+
+    def _may_wait(self, due: int) -> bool:
+        """Whether some of so many may find no place, so that their order matters: most ticks need not ask for it."""
+        return due > 1 and (self.engine.epoch is not None or self.records.has_groups() or due > self.free_slots)
 
     def _still_due(self, found: JobProgress | Occurrence | Run) -> JobProgress | Occurrence | Run | None:
         """The record as it is when its turn comes: what was taken before it may have counted, ended or moved it."""

@@ -8,8 +8,9 @@ transaction has read of a group it knows until its end, with what it has started
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import groupby
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -37,10 +38,11 @@ from chronex.engine.group_limits import (
 )
 from chronex.model.conditions import Found
 from chronex.model.groups import CatchUpPace, Group
-from chronex.model.job import Job
-from chronex.model.occurrence import Occurrence
+from chronex.model.job import Job, JobProgress
+from chronex.model.occurrence import Occurrence, Run
 from chronex.model.policies import OverlapPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
+from chronex.model.states import OccurrenceState
 from chronex.storage import keys
 from chronex.storage.records import EVERYTHING, Reading, Records
 from chronex.timing.job_schedule import options_of
@@ -50,6 +52,7 @@ MOST_PASSED_OVER = 20
 
 
 CanRun = Callable[[Occurrence], bool]
+DueRecord = JobProgress | Occurrence | Run
 
 
 class LineWait(NamedTuple):
@@ -63,6 +66,33 @@ class LineWait(NamedTuple):
 def is_catch_up(occurrence: Occurrence) -> bool:
     """It is made up for by itself; what a person asked for is no catch-up."""
     return occurrence.recovery and not occurrence.manual
+
+
+def due_by_priority(records: Records, due: Sequence[DueRecord]) -> list[DueRecord]:
+    """Of those that begin at one instant the highest priority first: all of them came at the same time.
+
+    What runs already, and is due for its next attempt or for its end, takes no place of another.
+    """
+    found: list[DueRecord] = []
+    for begins_ms, group in groupby(due, key=_begins_ms):
+        together = list(group)
+        if begins_ms is not None and len(together) > 1:
+            together.sort(key=lambda one: -_priority(records, one.job))
+        found += together
+    return found
+
+
+def _begins_ms(record: DueRecord) -> int | None:
+    if isinstance(record, JobProgress):
+        return record.next_ms
+    if isinstance(record, Occurrence) and record.state is OccurrenceState.PENDING:
+        return record.due_ms
+    return None
+
+
+def _priority(records: Records, name: str) -> int:
+    job = records.job(name)
+    return 0 if job is None else job.priority
 
 
 class LineOrder(ABC):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from chronex.engine.plan import NO_CHANCE, plan_job
 from chronex.engine.update.diff import Change, Changed, JobChange, UpdateOptions, plan_changes
+from chronex.engine.update.group_changes import GroupChange
 from chronex.errors import CustomScheduleError
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
@@ -23,6 +24,7 @@ from chronex.text.durations import DAY_MS
 from chronex.timing.job_schedule import schedule_of
 from chronex.timing.zones import Zone, load_zone
 from chronex.views.coming_runs import ForecastRun, forecast_job, may_wait_for
+from chronex.views.source_changes import changed_groups
 
 DEFAULT_DAYS = 7
 # A job that fires every second would fill a week with 600,000 lines.
@@ -57,6 +59,7 @@ class Preview(NamedTuple):
     changes: tuple[Changed, ...]
     effects: tuple[JobPreview, ...]
     basis: int
+    groups: tuple[GroupChange, ...] = ()
 
     @property
     def fires_now(self) -> bool:
@@ -66,11 +69,12 @@ class Preview(NamedTuple):
 def preview(
     reading: Reading, wanted: Iterable[Job], now_ms: int, way: UpdateOptions, days: int = DEFAULT_DAYS
 ) -> Preview:
+    wanted = list(wanted)
     steps = plan_changes(reading, wanted, now_ms, way)
     changed = [step for step in steps if step.kind is not Change.UNCHANGED]
     effects = tuple(preview_job(reading, step, now_ms, now_ms + days * DAY_MS) for step in changed)
     changes = tuple(Changed(s.job_id, s.kind, s.job.version if s.job is not None else 0) for s in steps)
-    return Preview(changes, effects, head(reading.tx))
+    return Preview(changes, effects, head(reading.tx), changed_groups(reading, wanted, way.owns))
 
 
 def preview_job(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -> JobPreview:

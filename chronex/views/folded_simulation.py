@@ -1,10 +1,10 @@
-"""The tally of a simulation without playing what no other run can touch: a year of a hundred jobs in a second.
+"""The tally of a simulation without playing every run: a year of a hundred jobs in a second.
 
-A run starts at its instant and ends after its time if nothing is in its way: no earlier run of its job, no group, no
-job that it follows, no full pool, no pause, and its instant is where it starts. Whether that holds for every run of a
-job is found out from its instants alone; such a job is counted as a whole. All others are played, with a pool that is
-never full. Together they are what a simulation of all of them gives, if together they never take more slots than
-there are: the first run that had to wait for the pool would need one more. Where they do, everything is played.
+A job whose runs are due at the instants of its schedule, and that neither follows nor is held, has the same part in
+every hour that looks the same. Such jobs are folded in blocks. The others are played, with a pool that is never full,
+and so are those that share a group with them. Together they are what a simulation of all of them gives, if together
+they never take more slots than there are: the first run that had to wait for the pool would need one more. Where they
+do, everything is played.
 """
 
 from __future__ import annotations
@@ -12,24 +12,25 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, chain, islice, repeat
-from operator import add, and_, floordiv, sub
-from typing import NamedTuple
+from itertools import chain, islice, repeat
+from operator import add, floordiv
 
 from chronex.engine.plan import Chance
 from chronex.errors import CustomScheduleError
 from chronex.model.groups import GroupSettings
 from chronex.model.job import Job
-from chronex.model.policies import Cadence, OverlapPolicy
+from chronex.model.policies import Cadence
 from chronex.timing.job_schedule import is_interval, is_random, options_of, schedule_of
 from chronex.timing.zones import Zone
 from chronex.views.coming_runs import starts_at_nominal_times
+from chronex.views.repeated_blocks import FoldedBlocks, RunOfJob, fold_blocks, most_at_once
 from chronex.views.simulated_chains import Played
 from chronex.views.simulation import (
     HOURS_OF_WEEK,
     THURSDAY,
     DurationOf,
     JobTally,
+    RunSimulation,
     SimulationTally,
     simulate_runs,
     tally,
@@ -37,16 +38,6 @@ from chronex.views.simulation import (
 
 _MINUTE_MS, _HOUR_MS = 60_000, 3_600_000
 _WITHOUT_END = 1 << 60
-# An end comes before a start of the same millisecond, so what ends makes room for it.
-_CHANGES = (-1, 1)
-
-
-class FoldedJob(NamedTuple):
-    """A job whose runs touch no others: when they start, and how long each takes."""
-
-    name: str
-    starts: list[int]
-    takes_ms: int
 
 
 def fold(
@@ -56,59 +47,82 @@ def fold(
     """The tally of all runs in (from, to]; None where everything must be played, or there are more than `most`."""
     from_ms, to_ms = span
     enabled = [job for job in jobs if job.enabled]
-    chained = {name for job in enabled for name in ((job.id, *job.after) if job.after else ())}
-    alone = (job for job in enabled if job.id not in chained)
-    candidates = ((job.id, _folded(job, from_ms, to_ms, duration_of(job.id))) for job in alone)
-    folded = {name: one for name, one in candidates if one is not None}
-    if not folded or (most is not None and sum(len(one.starts) for one in folded.values()) > most):
+    runs, others = _parted(enabled, from_ms, to_ms, duration_of)
+    count = sum(len(one.starts) for one in runs)
+    if not count or (most is not None and count > most):
         return None
-    others = [job for job in enabled if job.id not in folded]
     played = list(simulate_runs(others, from_ms, to_ms, duration_of, _WITHOUT_END, chance, groups)) if others else []
-    if most is not None and len(played) + sum(len(one.starts) for one in folded.values()) > most:
+    if most is not None and len(played) + count > most:
+        return None
+    pool = _WITHOUT_END if others else slots
+    simulation = RunSimulation([one.job for one in runs], from_ms, to_ms, duration_of, pool, chance, groups)
+    folded = fold_blocks(runs, simulation, pool)
+    if folded is None:
         return None
     found = tally(played, (job.id for job in jobs), zone)
-    starts = sorted(chain.from_iterable(one.starts for one in folded.values()))
-    found.most_at_once = _most_at_once(folded.values(), played)
-    if found.most_at_once > slots:
-        return None
-    for one in folded.values():
-        found.jobs[one.name] = JobTally(completed=len(one.starts), busy_ms=len(one.starts) * one.takes_ms)
-    found.minutes.update(map(floordiv, starts, repeat(_MINUTE_MS)))
-    _count_hours(found.hours, starts, zone)
-    return found
+    found.most_at_once = _most_at_once(folded, played)
+    return None if found.most_at_once > slots else _with_blocks(found, folded, zone)
 
 
-def _folded(job: Job, from_ms: int, to_ms: int, takes_ms: int) -> FoldedJob | None:
-    """None where a run of it may be in the way of another, or start elsewhere than at its instant."""
+def _parted(
+    jobs: Sequence[Job], from_ms: int, to_ms: int, duration_of: DurationOf
+) -> tuple[list[RunOfJob], list[Job]]:
+    """Those that can be folded, and the others; who shares a group with one of the others is one of them."""
+    chained = {name for job in jobs for name in ((job.id, *job.after) if job.after else ())}
+    alone = (job for job in jobs if job.id not in chained)
+    candidates = ((job.id, _regular(job, from_ms, to_ms, duration_of(job.id))) for job in alone)
+    regular = {name: one for name, one in candidates if one is not None}
+    shared: set[str] = set()
+    while new := {name for job in jobs if job.id not in regular for name in job.groups} - shared:
+        shared |= new
+        regular = {name: one for name, one in regular.items() if not shared & one.job.groups.keys()}
+    return list(regular.values()), [job for job in jobs if job.id not in regular]
+
+
+def _regular(job: Job, from_ms: int, to_ms: int, takes_ms: int) -> RunOfJob | None:
+    """None where its runs may be due elsewhere than at the instants of its schedule, or not at all."""
     is_elastic = is_interval(job) and (job.cadence is Cadence.FIXED_DELAY or is_random(job))
-    if job.groups or job.progress.paused or is_elastic or takes_ms <= 0 or options_of(job).max is not None:
+    if job.progress.paused or is_elastic or takes_ms <= 0 or options_of(job).max is not None:
         return None
     if not starts_at_nominal_times(job):
         return None
     begun = job.progressed(cursor_ms=from_ms, anchor_ms=job.progress.anchor_ms or from_ms)
     try:
-        starts = list(schedule_of(begun).between(from_ms, to_ms))
+        return RunOfJob(job, list(schedule_of(begun).between(from_ms, to_ms)), takes_ms)
     except CustomScheduleError:
         return None
-    if job.overlap is not OverlapPolicy.ALLOW and len(starts) > 1:
-        shortest = min(map(sub, islice(starts, 1, None), starts))
-        if shortest < takes_ms:
-            return None
-    return FoldedJob(job.id, starts, takes_ms)
 
 
-def _most_at_once(folded: Iterable[FoldedJob], played: Iterable[Played]) -> int:
-    """Every start and every end in order, as one number each: twice its time, and one more for a start."""
-    moments: list[int] = []
-    for one in folded:
-        begun = list(map(add, map(add, one.starts, one.starts), repeat(1)))
-        moments += begun
-        moments += map(add, begun, repeat(2 * one.takes_ms - 1))
-    for each in played:
-        if each.started_ms is not None and each.ended_ms is not None:
-            moments += (2 * each.started_ms + 1, 2 * each.ended_ms)
-    moments.sort()
-    return max(accumulate(map(_CHANGES.__getitem__, map(and_, moments, repeat(1)))), default=0)
+def _most_at_once(folded: FoldedBlocks, played: Sequence[Played]) -> int:
+    """No run of a block reaches into another one; those that were played may lie anywhere."""
+    if not played:
+        return max((block.most_at_once for block, _ in folded.blocks), default=0)
+    ran = [(one.started_ms, one.ended_ms) for one in played if one.started_ms is not None]
+    starts = chain(folded.starts, (started for started, _ in ran))
+    return most_at_once(starts, chain(folded.ends, (ended for _, ended in ran if ended is not None)))
+
+
+def _with_blocks(found: SimulationTally, folded: FoldedBlocks, zone: Zone) -> SimulationTally:
+    for block, times in folded.blocks:
+        for name, one in block.jobs.items():
+            found.jobs[name] = _plus(found.jobs[name], one, times)
+    folded.starts.sort()
+    found.minutes.update(map(floordiv, folded.starts, repeat(_MINUTE_MS)))
+    _count_hours(found.hours, folded.starts, zone)
+    return found
+
+
+def _plus(all_: JobTally, one: JobTally, times: int) -> JobTally:
+    reasons = Counter({words: count * times for words, count in one.reasons.items()})
+    return JobTally(
+        completed=all_.completed + one.completed * times,
+        skipped=all_.skipped + one.skipped * times,
+        canceled=all_.canceled + one.canceled * times,
+        queued=all_.queued + one.queued * times,
+        busy_ms=all_.busy_ms + one.busy_ms * times,
+        longest_wait_ms=max(all_.longest_wait_ms, one.longest_wait_ms),
+        reasons=all_.reasons + reasons,
+    )
 
 
 def _count_hours(hours: list[int], starts: Sequence[int], zone: Zone) -> None:

@@ -1,7 +1,9 @@
 """A graph drawn with boxes and lines in a given width: lines of styled spans, for a terminal and for the dashboard.
 
-Steps stand in rows, each below everything that it needs. A line that passes a row goes straight through it. Where a
-graph is too wide to be drawn, it is told as a list.
+Steps stand in rows, each below everything that it needs. A line that passes a row goes straight through it. Every
+step has one line, which branches; lines of two steps never join, each enters a box at a place of its own. Where they
+cross, the one that goes down is drawn and the other one has a gap: `─│─` is a crossing, and every corner or branch is
+of one line. Where a graph is too wide to be drawn, it is told as a list.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ DrawnLine = tuple[Span, ...]
 _GAP = 2
 _LONGEST_LABEL = 26
 _BOX_ROWS = 3
+# From where one line enters a box to the next.
+_ENTRY_GAP = 2
 
 # How a state is marked, for terminals with and without such characters.
 _MARKS = {
@@ -77,7 +81,7 @@ def _rows(steps: Sequence[GraphStep], width: int, *, is_unicode: bool) -> list[l
     for step in _in_order(steps):
         needs = [need for need in step.needs if need in known]
         label = _label(step, is_unicode=is_unicode)
-        spot = _Spot(step, label, len(label) + 4)
+        spot = _Spot(step, label, max(len(label) + 4, _ENTRY_GAP * len(needs) + 3))
         number = max((at[need][0] + 1 for need in needs), default=0)
         while number < len(rows) and _row_width([*rows[number], spot]) > width:
             number += 1
@@ -154,7 +158,7 @@ def _combinations(step: GraphStep) -> str:
 
 
 class _Canvas:
-    """Rows of cells; lines are kept as the sides on which they leave a cell, so that crossings join by themselves."""
+    """Rows of cells; lines are kept as the sides on which they leave a cell, so that branches join by themselves."""
 
     def __init__(self, width: int, *, is_unicode: bool) -> None:
         self.width = width
@@ -176,7 +180,7 @@ class _Canvas:
             edge = "critical" if spot.step.is_critical else "line"
             texts = (
                 frame[0] + frame[1] * inside + frame[2],
-                f"{frame[3]} {spot.label} {frame[3]}",
+                f"{frame[3]} {spot.label:^{spot.width - 4}} {frame[3]}",
                 frame[4] + frame[1] * inside + frame[5],
             )
             for line, text in zip(lines, texts, strict=True):
@@ -187,34 +191,53 @@ class _Canvas:
 
     def connect(self, row: Sequence[_Spot]) -> None:
         """The lines from the row above into this one: down, along a track of their own, and down again."""
-        targets: dict[int, list[int]] = {}
-        for spot in row:
-            for source in spot.before:
-                targets.setdefault(source.middle, []).append(_entry(spot, source))
+        targets = _targets(row)
         tracks = _tracks(targets)
         height = max(len(tracks), 1)
         cells = [[0] * self.width for _ in range(height)]
+        for number, column in enumerate(tracks):
+            for target in targets[column]:
+                _along(cells[number], column, target)
+                cells[number][target] |= _DOWN
+            cells[number][column] |= _UP
         for column, found in targets.items():
-            track = tracks.index(column) if column in tracks else None
-            if track is None:
-                _down(cells, column, 0, height)
-                continue
-            _down(cells, column, 0, track)
-            cells[track][column] |= _UP
-            for target in found:
-                _along(cells[track], column, target)
-                cells[track][target] |= _DOWN
-                _down(cells, target, track + 1, height)
+            own = tracks.index(column) if column in tracks else height
+            _down(cells, column, 0, own)
+            for target in found if own < height else ():
+                _down(cells, target, own + 1, height)
         self._text += [[(self._glyphs[cell], "line" if cell else "") for cell in line] for line in cells]
 
     def lines(self) -> list[DrawnLine]:
         return [_joined(line) for line in self._text]
 
 
-def _entry(spot: _Spot, source: _Spot) -> int:
-    """Where a line enters a box: straight from above, where it comes from there and no other does."""
-    is_above = spot.left < source.middle < spot.left + spot.width - 1
-    return source.middle if is_above and len(spot.before) == 1 else spot.middle
+def _targets(row: Sequence[_Spot]) -> dict[int, list[int]]:
+    """Where the line of each column above the row must arrive."""
+    sources = {source.middle for spot in row for source in spot.before}
+    targets: dict[int, list[int]] = {}
+    for spot in row:
+        for source, entry in zip(spot.before, _entries(spot, sources), strict=True):
+            targets.setdefault(source.middle, []).append(entry)
+    return targets
+
+
+def _entries(spot: _Spot, sources: set[int]) -> list[int]:
+    """Where the line of each need enters the box: straight from above where it can, else beside all that come down.
+
+    One that arrived where another one comes down would look like its end.
+    """
+    if spot.step is None:
+        return [spot.left]
+    inside = range(spot.left + 1, spot.left + spot.width - 1)
+    columns = [source.middle for source in spot.before]
+    free = [column for column in inside if column not in sources]
+    found: dict[int, int] = {}
+    for number, column in enumerate(sorted(columns)):
+        wanted = spot.middle + _ENTRY_GAP * number - (len(columns) - 1)
+        beside = min(free, key=lambda place: (abs(place - wanted), place), default=spot.middle)
+        found[column] = column if column in inside else beside
+        free = [place for place in free if place != found[column]]
+    return [found[column] for column in columns]
 
 
 def _tracks(targets: dict[int, list[int]]) -> list[int]:
@@ -234,8 +257,9 @@ def _tracks(targets: dict[int, list[int]]) -> list[int]:
 
 
 def _down(cells: list[list[int]], column: int, first: int, last: int) -> None:
+    """Through the tracks of others: their lines have a gap there."""
     for line in cells[first:last]:
-        line[column] |= _UP | _DOWN
+        line[column] = _UP | _DOWN
 
 
 def _along(line: list[int], source: int, target: int) -> None:

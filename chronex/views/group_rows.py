@@ -7,7 +7,7 @@ from typing import NamedTuple
 from chronex.engine.admit import gives_up_at
 from chronex.engine.group_limits import CATCH_UP, CONDITIONS, OWN_LINES, POOL, GroupUse, full, lacking, ready_at
 from chronex.engine.lines import GroupReader
-from chronex.model.groups import CatchUpPace, Group
+from chronex.model.groups import CatchUpPace, Group, GroupSettings
 from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.states import OccurrenceState
@@ -116,7 +116,7 @@ def _of_own_line(occurrence: Occurrence) -> Reason:
     return Reason(ReasonCode.CATCH_UP if CATCH_UP in occurrence.lines else ReasonCode.POOL_FULL)
 
 
-def limits_text(group: Group) -> str:
+def limits_text(group: Group | GroupSettings) -> str:
     """`1 at once, 30 in 1m`."""
     parts = [] if group.limit is None else [f"{group.limit} at once"]
     if group.rate is not None:

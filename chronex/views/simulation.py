@@ -11,7 +11,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nsmallest
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -55,7 +55,7 @@ def simulate_runs(
     groups: Iterable[GroupSettings] = (),
 ) -> Iterator[Played]:  # fmt: skip
     """Every occurrence with a nominal time in (from, to], in the order in which they end."""
-    return _Simulation(jobs, from_ms, to_ms, duration_of, slots, chance, groups).play(from_ms)
+    return RunSimulation(jobs, from_ms, to_ms, duration_of, slots, chance, groups).play(from_ms)
 
 
 class SimulatedLines(LineOrder):
@@ -112,6 +112,11 @@ class SimulatedLines(LineOrder):
             use = self.use(name)
             self.uses[name] = use._replace(held=use.held - places)
 
+    def remembers_until(self) -> int | None:
+        """When the last start counts no longer for any rate."""
+        last = [use.starts[-1] + use.rate.per_ms for use in self.uses.values() if use.rate and use.starts]
+        return max(last, default=None)
+
     def next_ms(self) -> int | None:
         """When a rate lets a line go on that it holds up now."""
         waits = [
@@ -120,7 +125,7 @@ class SimulatedLines(LineOrder):
         return min((ms for ms in waits if ms > self.time_ms), default=None)
 
 
-class _Simulation:
+class RunSimulation:
     def __init__(
         self, jobs: Iterable[Job], from_ms: int, to_ms: int, duration_of: DurationOf, slots: int, chance: Chance,
         groups: Iterable[GroupSettings] = (),
@@ -133,7 +138,7 @@ class _Simulation:
         ]
         self.jobs = {job.id: job for job in begun}
         self.parts = {job.id: _job_part(job) for job in begun}
-        self.due: list[tuple[int, int, Occurrence]] = []
+        self.due: list[tuple[int, int, int, Occurrence]] = []
         self.ends: list[_Running] = []
         self.running: dict[str, list[Occurrence]] = {job.id: [] for job in begun}
         self.queued: dict[str, list[int]] = {}  # only jobs that have a queue: its instants, in order
@@ -145,15 +150,15 @@ class _Simulation:
 
     def play(self, from_ms: int) -> Iterator[Played]:
         found = self._play(from_ms)
-        return with_followers(found, self.chains, self._push) if self.chains else found
+        return with_followers(found, self.chains, self.push) if self.chains else found
 
     def _play(self, from_ms: int) -> Iterator[Played]:
         for begin in range(from_ms, self.to_ms, _CHUNK_MS):
             until = min(begin + _CHUNK_MS, self.to_ms)
             for job_id in self.jobs:
                 yield from self._plan(job_id, begin, until)
-            yield from self._advance(until)
-        yield from self._advance(None)
+            yield from self.advance(until)
+        yield from self.advance(None)
 
     # -- planning ----------------------------------------------------------------------------------------
 
@@ -177,7 +182,7 @@ class _Simulation:
                     return
                 fired += _will_start(job, part, planned)
                 if planned.outcome.runs:
-                    self._push(planned.occurrence)
+                    self.push(planned.occurrence)
                 else:
                     yield Played(planned.occurrence, OccurrenceState.SKIPPED, planned.outcome.reason)
             if not plan.planned or plan.next_ms is None or plan.next_ms > until:
@@ -186,15 +191,16 @@ class _Simulation:
     def _plan_next(self, job_id: str, after_ms: int) -> None:
         nominal = schedule_of(self.jobs[job_id].progressed(anchor_ms=after_ms)).next(after_ms)
         if nominal is not None and nominal <= self.to_ms:
-            self._push(Occurrence(job=job_id, nominal_ms=nominal, due_ms=nominal))
+            self.push(Occurrence(job=job_id, nominal_ms=nominal, due_ms=nominal))
 
-    def _push(self, occurrence: Occurrence) -> None:
+    def push(self, occurrence: Occurrence) -> None:
         self.count += 1
-        heappush(self.due, (occurrence.due_ms, self.count, occurrence))
+        priority = self.jobs[occurrence.job].priority
+        heappush(self.due, (occurrence.due_ms, -priority, self.count, occurrence))
 
     # -- time passes -------------------------------------------------------------------------------------
 
-    def _advance(self, until: int | None) -> Iterator[Played]:
+    def advance(self, until: int | None) -> Iterator[Played]:
         """Ends, turns and due times in order; a slot that becomes free can be taken by what is due at that time."""
         while True:
             next_end = self._unless_later(self.ends[0].ends_ms if self.ends else None, until)
@@ -208,10 +214,22 @@ class _Simulation:
                 yield from self._end(heappop(self.ends))
             elif first == next_due:
                 while self.due and self.due[0][0] == first:
-                    yield from self._admit(heappop(self.due)[2], first)
+                    yield from self._admit(heappop(self.due)[3], first)
                 yield from self._start_queued(first)
             else:
                 yield from self._start_queued(first)
+
+    def goes_on_until(self, at: int) -> int | None:
+        """The next time at which all may be at rest; None where it is at `at`, once what ends then has ended.
+
+        At rest is: nothing runs, nobody waits, and no rate remembers a start.
+        """
+        ends = [run.ends_ms for run in self.ends]
+        remembered = self.lines.remembers_until()
+        if not self.queued and max((*ends, remembered or 0), default=0) <= at:
+            return None
+        times = (*ends, remembered, self.lines.next_ms())
+        return min((ms for ms in times if ms is not None and ms > at), default=at + 1)
 
     @staticmethod
     def _unless_later(at: int | None, until: int | None) -> int | None:
@@ -384,15 +402,21 @@ class SimulationTally:
 
     def collisions(self) -> list[tuple[int, int]]:
         """The minutes (since the epoch) with the most starts, more than one each: (minute, starts)."""
-        most = sorted(self.minutes.items(), key=lambda item: (-item[1], item[0]))[:MOST_COLLISIONS]
-        return [item for item in most if item[1] > 1]
+        # A year has half a million minutes: what cannot be among the first is left out before it is sorted.
+        counts, least = Counter(self.minutes.values()), 2
+        while sum(times for starts, times in counts.items() if starts > least) >= MOST_COLLISIONS:
+            least += 1
+        most = nsmallest(
+            MOST_COLLISIONS, ((-starts, minute) for minute, starts in self.minutes.items() if starts >= least)
+        )
+        return [(minute, -starts) for starts, minute in most]
 
 
 def tally(played: Iterable[Played], names: Iterable[str], zone: Zone) -> SimulationTally:
     found = SimulationTally({name: JobTally() for name in names}, [0] * HOURS_OF_WEEK, Counter())
     edges: Counter[int] = Counter()
     for each in played:
-        _count_run(found, each)
+        count_run(found.jobs[each.occurrence.job], each)
         if each.started_ms is not None and each.ended_ms is not None:
             second = each.started_ms // 1000
             wall = second + zone.offset_at(second)
@@ -407,8 +431,7 @@ def tally(played: Iterable[Played], names: Iterable[str], zone: Zone) -> Simulat
     return found
 
 
-def _count_run(found: SimulationTally, each: Played) -> None:
-    job = found.jobs[each.occurrence.job]
+def count_run(job: JobTally, each: Played) -> None:
     match each.state:
         case OccurrenceState.COMPLETED:
             job.completed += 1

@@ -119,6 +119,28 @@ def test_what_does_not_name_the_group_does_not_wait_for_it() -> None:
     assert order_of_starts(machine) == ["a", "b"]
 
 
+@pytest.mark.parametrize(
+    ("group", "slots"), [({"database": 1}, 50), ({}, 1)], ids=["one place of a group", "one slot of the pool"]
+)
+def test_of_those_that_are_due_at_one_instant_the_highest_priority_starts_first(
+    group: dict[str, int], slots: int
+) -> None:
+    jobs = [job(name, groups=group, priority=points) for name, points in (("a", 0), ("b", 20), ("c", -5), ("d", 20))]
+    machine = machine_of(*jobs, takes=dict.fromkeys("abcd", 10 * MINUTE), slots=slots)
+    machine.run_for(HOUR + 35 * MINUTE)
+    assert order_of_starts(machine) == ["b", "d", "a", "c"]
+
+
+def test_who_was_due_earlier_starts_before_a_higher_priority_that_is_due_in_the_same_tick() -> None:
+    """Nobody waited yet; the order of instants is older than the tick that came late."""
+    jobs = [job("low", "0 1 * * *", groups={"database": 1}), job("high", "1 1 * * *", groups={"database": 1})]
+    machine = machine_of(jobs[0], replace(jobs[1], priority=100), takes={"low": 10 * MINUTE})
+    machine.run_for(HOUR - MINUTE)
+    machine.clock.advance(2 * MINUTE)
+    machine.run_for(20 * MINUTE)
+    assert order_of_starts(machine) == ["low", "high"]
+
+
 def test_all_groups_are_taken_together_or_none() -> None:
     """One that waits for two groups holds neither, so no two of them can wait for each other."""
     groups = (GroupSettings("a", limit=1), GroupSettings("b", limit=1))
@@ -319,12 +341,12 @@ def test_priority_holds_for_the_pool_as_well() -> None:
 def test_one_that_waits_for_a_group_holds_up_nobody_in_the_pool() -> None:
     machine = machine_of(
         job("holder", groups={"database": 1}),
-        job("waits", groups={"database": 1}, priority=100),
-        job("free", "1 1 * * *"),
+        job("waits", "1 1 * * *", groups={"database": 1}, priority=100),
+        job("free", "2 1 * * *"),
         takes={"holder": 10 * MINUTE},
         slots=2,
     )
-    machine.run_for(HOUR + 2 * MINUTE)
+    machine.run_for(HOUR + 3 * MINUTE)
     assert order_of_starts(machine) == ["holder", "free"]
 
 

@@ -35,8 +35,8 @@ PICTURES = {
             "┌─────┐  ┌─────┐",
             "│ ○ a │  │ ○ b │",
             "└─────┘  └─────┘",
-            "   └───┐    │",
-            "       ├────┘",
+            "   └──┐     │",
+            "      │ ┌───┘",
             "    ┌─────┐",
             "    │ ○ c │",
             "    └─────┘",
@@ -52,8 +52,7 @@ PICTURES = {
             "┌─────┐  │",
             "│ ○ b │  │",
             "└─────┘  │",
-            "   └┐    │",
-            "    ├────┘",
+            "   │ ┌───┘",
             " ┌─────┐",
             " │ ○ c │",
             " └─────┘",
@@ -82,13 +81,77 @@ def test_a_terminal_without_such_characters_gets_others() -> None:
     ]  # fmt: skip
 
 
+def random_steps(chance: Random, most: int) -> list[GraphStep]:
+    return [
+        S(f"task-{n}", tuple(f"task-{m}" for m in range(n) if chance.random() < 0.25))
+        for n in range(chance.randrange(1, most))
+    ]
+
+
+# On which sides a line leaves a cell.
+UP, DOWN, LEFT, RIGHT = (-1, 0), (1, 0), (0, -1), (0, 1)
+SIDES = {
+    "│": (UP, DOWN), "─": (LEFT, RIGHT), "┐": (LEFT, DOWN), "┘": (LEFT, UP), "┌": (RIGHT, DOWN), "└": (RIGHT, UP),
+    "├": (UP, DOWN, RIGHT), "┤": (UP, DOWN, LEFT), "┬": (LEFT, RIGHT, DOWN), "┴": (LEFT, RIGHT, UP), "┼": (UP, DOWN, LEFT, RIGHT),
+}  # fmt: skip
+
+
+def reached(lines: list[str], row: int, column: int) -> set[tuple[int, int]]:
+    """The cells above boxes to which a line leads that leaves the cell upwards: as one reads it, by its turns and
+    branches; a line that goes down is crossed, not joined."""
+    found, seen, left = set(), {(row, column)}, [(row, column)]
+    while left:
+        row, column = left.pop()
+        for down, right in SIDES[lines[row][column]]:
+            below = (row + down, column + right)
+            while right and lines[below[0]][below[1]] == "│":
+                below = (below[0], below[1] + right)
+            char = lines[below[0]][below[1] : below[1] + 1]
+            if down and char not in SIDES:
+                continue
+            if (down, right) == DOWN and char == "─":
+                found.add((row, column))
+            elif below not in seen and (-down, -right) in SIDES[char]:
+                seen.add(below)
+                left.append(below)
+    return found
+
+
+def read_back(lines: list[str], names: list[str]) -> dict[str, set[str]]:
+    """Who comes after whom, by the picture alone."""
+    width = max(len(line) for line in lines) + 1
+    lines = [f"{line:{width}}" for line in lines]
+    boxes: dict[str, tuple[int, range]] = {}
+    for row, line in enumerate(lines):
+        for name in names:
+            if f" {name} " in line:
+                at = line.index(f" {name} ")
+                boxes[name] = (row, range(line.rindex("│", 0, at), line.index("│", at) + 1))
+    below: dict[str, set[str]] = {name: set() for name in names}
+    for name, (row, columns) in boxes.items():
+        ends = set()
+        for column in columns if row + 2 < len(lines) else ():
+            if UP in SIDES.get(lines[row + 2][column], ()):
+                ends |= reached(lines, row + 2, column)
+        for end_row, column in ends:
+            below[name] |= {one for one, (at, inside) in boxes.items() if at == end_row + 2 and column in inside}
+    return below
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_who_comes_after_whom_can_be_read_from_the_picture(seed: int) -> None:
+    """Lines that cross are told from lines that join: whoever follows a line comes to those that need its task."""
+    steps = random_steps(Random(f"read {seed}"), 12)
+    lines = drawn(*steps, width=200)
+    assert "after" not in "".join(lines)
+    wanted = {one.name: {other.name for other in steps if one.name in other.needs} for one in steps}
+    assert read_back(lines, [one.name for one in steps]) == wanted, "\n".join(lines)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_any_graph_fits_and_shows_every_step(seed: int) -> None:
     chance = Random(seed)
-    steps = [
-        S(f"task-{n}", tuple(f"task-{m}" for m in range(n) if chance.random() < 0.25))
-        for n in range(chance.randrange(1, 25))
-    ]
+    steps = random_steps(chance, 25)
     width = chance.choice((60, 80, 120))
     lines = drawn(*steps, width=width)
     is_list = any("after" in line for line in lines)

@@ -12,7 +12,16 @@ import typer
 from chronex.cli.options import Config, Form, StorePath, UsageError, check_format, choose, read_duration, store_place
 from chronex.cli.output import JobZones, err, print_result, zone_of
 from chronex.cli.questions import ask, is_answered
-from chronex.cli.update_output import change_line, change_rows, change_word, effect_json, lost_of, preview_lines
+from chronex.cli.update_output import (
+    change_line,
+    change_rows,
+    change_word,
+    effect_json,
+    group_change_line,
+    group_change_rows,
+    lost_of,
+    preview_lines,
+)
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
@@ -141,6 +150,7 @@ def _apply(store: OpenedStore, found: JobFile, way: UpdateOptions, options: Appl
     from chronex.storage.journal import head
     from chronex.storage.records import Reading
     from chronex.views.apply_preview import preview
+    from chronex.views.source_changes import changed_groups
 
     basis = options.basis
     if basis is not None and basis > (last := store.view(head)):
@@ -154,14 +164,22 @@ def _apply(store: OpenedStore, found: JobFile, way: UpdateOptions, options: Appl
         basis = before.basis if basis is None else basis
     if basis is None:
         basis = store.view(head)
+    groups = store.view(lambda tx: changed_groups(Reading(tx), found.jobs, way.owns))
     changes = _written(store, found, way, basis, prune=options.prune)
     if changes is None:
         err("nothing was changed")
         return 1
     print_result(
         options.form,
-        lambda: {"dry_run": False, "policy": options.policy, "changes": change_rows(changes)},
-        lambda: [change_line(change) for change in changes] or [f"there are no jobs in {found.path}"],
+        lambda: {
+            "dry_run": False,
+            "policy": options.policy,
+            "changes": change_rows(changes),
+            "groups": group_change_rows(groups),
+        },
+        lambda: (
+            [*map(change_line, changes), *map(group_change_line, groups)] or [f"there are no jobs in {found.path}"]
+        ),
     )
     return 0
 
@@ -175,7 +193,7 @@ def _written(
     from chronex.engine.update import apply_jobs
     from chronex.errors import PruneError
 
-    owner = file_source(Path(found.path))
+    owner = file_source(Path(found.path))._replace(groups=found.groups)
 
     def write(*, may_prune: bool) -> list[Changed]:
         return apply_jobs(
@@ -230,6 +248,7 @@ def _preview_json(seen: Preview, options: ApplyOptions) -> dict[str, Any]:
         "fires_now": seen.fires_now,
         "needs_prune": lost_of(seen.changes).are_most,
         "changes": change_rows(seen.changes),
+        "groups": group_change_rows(seen.groups),
         "effects": [effect_json(effect) for effect in seen.effects],
     }
 

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from chronex.cli.unapplied_files import unapplied_files
-from chronex_store import LmdbStore
 from tests.cli.conftest import Chronex
 from tests.kit.forked import run_chronex
 
@@ -125,18 +123,3 @@ def test_a_planted_pipe_or_link_is_named_and_not_followed(chronex: Chronex, tmp_
     (conf / "a.toml").symlink_to("/nowhere/at/all.toml")
     done = chronex("apply", str(conf), "--store", store)
     assert (done.code, "cannot read" in done.err or "is not read" in done.err) == (2, True)
-
-
-def test_files_that_differ_from_what_is_applied_are_known(chronex: Chronex, tmp_path: Path, store: str) -> None:
-    one, two, three = (tmp_path / f"{name}.toml" for name in ("one", "two", "three"))
-    for name, file in zip("abc", (one, two, three), strict=True):
-        file.write_text(ZONE + text_of(name))
-        assert chronex("apply", str(file), "--store", store).code == 0
-    with LmdbStore.open(Path(store), create=False) as opened:
-        assert unapplied_files(opened) == []
-        two.write_text(ZONE + text_of("b").replace("0 3", "0 4") + text_of("b2"))
-        three.write_text("broken =")
-        changed, broken = sorted(unapplied_files(opened), key=lambda each: bool(each.problem))
-    assert changed.changes is not None
-    assert (changed.path, changed.changes.new, changed.changes.changed) == (str(two), ("b2",), ("b",))
-    assert (broken.path, broken.problem.startswith(f"{three}:1:9: ")) == (str(three), True)

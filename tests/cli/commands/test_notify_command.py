@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -160,29 +159,6 @@ def test_status_tells_the_troubles_as_values_and_fails_the_check(tmp_path: Path,
     assert found["channels"] == [
         {"channel": "chat", "waiting": 1, "undeliverable": 1, "dropped": 0, "problem": "answered 500"}
     ]
-
-
-def test_status_names_a_file_with_changes_that_are_not_applied_and_one_with_a_mistake(
-    tmp_path: Path, capsys: Capture
-) -> None:
-    place = Place(tmp_path, "https://hooks.example.com")
-    place.apply()
-    before = place.file.read_text()
-
-    def unapplied(text: str) -> list[str]:
-        place.file.write_text(text)
-        later = wall_ms() / 1000 + 60
-        os.utime(place.file, (later, later))
-        assert status.run_status(place.store, "json", watch=False, check=False) == 0
-        troubles = json.loads(capsys.readouterr().out)["troubles"]
-        return [one["words"] for one in troubles if one["code"] == "unapplied_changes"]
-
-    assert unapplied(before) == [], "saved again, and the same"
-    assert unapplied(before.replace("0 3 * * *", "0 4 * * *")) == [
-        f"{place.file} has changes that are not applied: j"
-    ]
-    (mistake,) = unapplied(before.replace("0 3 * * *", "61 * * * *"))
-    assert mistake.startswith(f"{place.file} has a mistake and is not applied: ")
 
 
 def test_a_job_that_can_never_run_is_told(tmp_path: Path, capsys: Capture) -> None:

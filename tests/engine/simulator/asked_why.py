@@ -36,7 +36,7 @@ ALLOWED = {
 }
 RAN = {Cause.COMPLETED}
 OF_NO_RECORD = {Cause.NOT_MATCHED, Cause.BEFORE_FROM, Cause.AFTER_UNTIL, Cause.NOT_YET_APPLIED, Cause.FORGOTTEN}
-ASKED_OF_A_JOB = 60  # evenly over the week; and every one whose outcome is rarer than that
+ASKED_OF_A_JOB = 30  # evenly over the week; and every one whose outcome is rarer than that
 
 
 def wrong_answers(history: History, job: Job, expected: Expected) -> Iterator[str]:

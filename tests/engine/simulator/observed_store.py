@@ -7,6 +7,7 @@ from typing import Any
 
 from chronex.clock import Clock
 from chronex.model.occurrence import Occurrence
+from chronex.model.records import Record
 from chronex.model.states import TRANSITIONS, State
 from chronex.storage import keys
 from chronex.storage.codec import decode
@@ -50,21 +51,21 @@ class ObservedStore(MemoryStore):
     def update(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
         written: dict[bytes, bytes | None] = {}
         result = super().update(lambda tx: fn(_ObservedTransaction(tx, written)))
-        for key, raw in written.items():
-            self._check(key, raw)
-        found = [decode(key, raw) for key, raw in written.items() if raw is not None and key[:1] == keys.OCCURRENCE]
-        self.watch([one for one in found if isinstance(one, Occurrence)])
+        records = [self._check(key, raw) for key, raw in written.items()]
+        self.watch([one for one in records if isinstance(one, Occurrence)])
         return result
 
-    def _check(self, key: bytes, raw: bytes | None) -> None:
+    def _check(self, key: bytes, raw: bytes | None) -> Record | None:
         before = self._states.get(key)
         if raw is None:
             self.findings.append(f"{key!r} was deleted while {before}")
-            return
-        after: State = decode(key, raw).state  # type: ignore[union-attr]
+            return None
+        record = decode(key, raw)
+        after: State = record.state  # type: ignore[union-attr]
         if before is not None and after is not before and _kind(after) not in _REACHABLE.get(_kind(before), set()):
             self.findings.append(f"{key!r} went from {before} to {after}")
         self._states[key] = after
+        return record
 
 
 class _ObservedTransaction:
