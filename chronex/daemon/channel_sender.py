@@ -49,6 +49,7 @@ class ChannelSender:
         self._clock: Clock = run_context.clock
         self.smtp = smtp
         self._busy: dict[str, asyncio.Task[None]] = {}
+        self._none_at: int | None = None  # the change counter of the store with which no notice waited
 
     def use(self, settings: SchedulerSettings) -> None:
         """The job file has changed the settings."""
@@ -59,10 +60,13 @@ class ChannelSender:
         free = AT_ONCE - len(self._busy)
         if free <= 0:
             return
-        now_ms = self._clock.wall_ms()
-        due = await self._store.view_async(
+        now_ms, counter = self._clock.wall_ms(), self._store.wait(-1, 0)
+        if counter == self._none_at:
+            return
+        due, is_any_left = await self._store.view_async(
             lambda tx: outbox.channels_due(Reading(tx), self._sender.node, now_ms, _gone(tx))
         )
+        self._none_at = None if is_any_left else counter
         for channel in [name for name in due if name not in self._busy][:free]:
             self._begin(channel, self._drain(channel))
 

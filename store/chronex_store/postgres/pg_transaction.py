@@ -83,7 +83,7 @@ class PostgresReading:
         ask, known = self._live(), self._known.counts
         if prefix not in known:
             rows = f"SELECT FROM {table_of(prefix).name} WHERE key >= %b AND key < %b LIMIT %s"
-            ((row,),) = ask((f"SELECT count(*) FROM ({rows}) AS some", (prefix, end_of_prefix(prefix), limit)))
+            ((row,),) = ask((f"SELECT count(*) FROM ({rows}) AS found", (prefix, end_of_prefix(prefix), limit)))
             known[prefix] = int(row[0])
         return known[prefix]
 

@@ -13,7 +13,8 @@ from chronex.engine.update import apply_jobs
 from chronex.errors import StoreAwayError, StoreError, StoreFormatError, StorePermissionError, StoreRefusedError
 from chronex.model.event import Event
 from chronex.model.job import Job, Task
-from chronex.storage import journal
+from chronex.storage import journal, keys
+from chronex.storage.ports import OwnerCounts, Transaction
 from chronex_store.postgres.pg_address import PostgresAddress, read_address
 from chronex_store.postgres.pg_clock import DatabaseClock
 from chronex_store.postgres.pg_connections import Connections
@@ -104,6 +105,25 @@ def test_several_make_the_store_at_once_and_it_is_made_once(postgres_url: str) -
         thread.join()
     assert problems == []
     assert sql(postgres_url, "SELECT count(*) FROM layout") == [(1,)]
+
+
+def test_rows_are_counted_up_to_a_bound_with_what_the_update_wrote(postgres_url: str) -> None:
+    """Notices are counted so. The count was no SQL once: no failure with a notice could be recorded."""
+    rows = [keys.notice_key("job", AT + number, "failed") for number in range(3)]
+    with PostgresStore.open(postgres_url) as store:
+
+        def write(tx: Transaction) -> list[int]:
+            assert isinstance(tx, OwnerCounts)
+            found = []
+            for key in rows:
+                tx.put(key, b"")
+                found.append(tx.count_rows(keys.NOTICE, 2))
+            return found
+
+        assert store.update(write) == [1, 2, 3]
+        for limit, counted in ((1, 1), (3, 3), (9, 3)):
+            found = store.view(lambda tx, limit=limit: isinstance(tx, OwnerCounts) and tx.count_rows(b"W", limit))
+            assert found == counted
 
 
 def test_the_journal_is_numbered_by_the_commits_of_all(postgres_url: str) -> None:
