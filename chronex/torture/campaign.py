@@ -22,7 +22,9 @@ from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrate
 from chronex.model.states import is_final
 from chronex.storage.ports import Store
 from chronex.storage.records import EVERYTHING, Reading, Records
+from chronex.torture.faults import FAULTS, USUAL, Fault
 from chronex.torture.judgement import CampaignVerdict, judge
+from chronex.torture.node_network import NodeNetwork
 from chronex.torture.relay import Relay, Upstream
 from chronex.torture.tormented_node import TormentedNode, address_by_relay, upstream_of
 from chronex.torture.witness import read_witness, witness_command
@@ -33,7 +35,6 @@ from chronex_store.postgres.pg_address import PostgresAddress, read_address
 
 TICK, LONG, ASKED = "tick", "long", "asked"
 EVERY_MS = {TICK: 1_000, LONG: 10_000}
-_HOUR_MS = 3_600_000
 # At the usual pace: longer than a lease, so that the node is given up and comes back.
 _SILENT_MS = 25_000
 _QUIET_WITHIN_MS = 900_000
@@ -41,7 +42,6 @@ _LOOK_MS = 200
 _BUSY_SHARE = 0.8
 
 Told = Callable[[str], None]
-Fault = Callable[["Campaign", TormentedNode], None]
 
 
 @dataclass
@@ -53,6 +53,11 @@ class CampaignSettings:
     faults: tuple[str, ...] = ()
     # Faults that only somebody who owns the database, or another version of Chronex, can make, by name.
     extra_faults: Mapping[str, Fault] = field(default_factory=dict)
+
+    @property
+    def in_namespaces(self) -> bool:
+        """Whether each node has a network of its own, whose cable can be pulled."""
+        return "unplug" in self.faults
 
 
 class Campaign:
@@ -67,8 +72,12 @@ class Campaign:
         self.address = _by_relay(address, self._relay.port, schema)
         self.witness = directory / "witness"
         self.nodes = [
-            TormentedNode(number, directory, address, schema, settings.pace) for number in range(settings.nodes)
-        ]
+            TormentedNode(
+                number, directory, address, schema, settings.pace,
+                network=NodeNetwork(self.random) if settings.in_namespaces else None,
+            )
+            for number in range(settings.nodes)
+        ]  # fmt: skip
         self.store: Store = open_postgres(self.address)
         self.acknowledged: list[tuple[str, int]] = []
         self.done: Counter[str] = Counter()
@@ -115,7 +124,7 @@ class Campaign:
 
     def _round(self, number: int) -> None:
         faults = {**FAULTS, **self.settings.extra_faults}
-        chosen = self.settings.faults or tuple(faults)
+        chosen = self.settings.faults or (*USUAL, *self.settings.extra_faults)
         name = chosen[(number - 1) % len(chosen)]
         victim = self._victim()
         self._ask()
@@ -155,8 +164,8 @@ class Campaign:
     def _calm(self) -> None:
         """Everything is well again, no instant comes any more, and what is open ends."""
         for node in self.nodes:
-            node.relay.heal()
-            node.signal(signal.SIGCONT)
+            node.plug_in()
+            node.signal_all(signal.SIGCONT)
             if not node.is_running:
                 node.start()
         now_ms = self.store.now()
@@ -211,78 +220,3 @@ def _by_relay(address: PostgresAddress, port: int, schema: str) -> PostgresAddre
     found = read_address(address_by_relay(address, port, schema))
     password = {name: value for name, value in address.parameters.items() if name == "password"}
     return PostgresAddress({**found.parameters, **password}, found.schema, found.shown)
-
-
-# -- faults ----------------------------------------------------------------------------------------------------
-
-
-def _kill(campaign: Campaign, victim: TormentedNode) -> None:
-    victim.kill()
-    campaign.pause(campaign.random.randrange(0, campaign.silent_ms()))
-    victim.start()
-
-
-def _stop(campaign: Campaign, victim: TormentedNode) -> None:
-    """SIGSTOP, also for longer than its lease."""
-    victim.signal(signal.SIGSTOP)
-    campaign.pause(campaign.random.randrange(200, 2 * campaign.silent_ms()))
-    victim.signal(signal.SIGCONT)
-    _restart_if_gone(victim)
-
-
-def _cut(campaign: Campaign, victim: TormentedNode) -> None:
-    victim.relay.cut()
-    campaign.pause(campaign.random.randrange(200, 2 * campaign.silent_ms()))
-    victim.relay.heal()
-    _restart_if_gone(victim)
-
-
-def _reset(campaign: Campaign, victim: TormentedNode) -> None:
-    for _ in range(5):
-        victim.relay.reset()
-        campaign.pause(campaign.random.randrange(20, 300))
-    _restart_if_gone(victim)
-
-
-def _mute(campaign: Campaign, victim: TormentedNode) -> None:
-    """What it commits is committed, and it never hears of it."""
-    victim.relay.mute()
-    campaign.pause(campaign.random.randrange(50, 1_000))
-    victim.relay.heal()
-    _restart_if_gone(victim)
-
-
-def _switch_off(campaign: Campaign, victim: TormentedNode) -> None:
-    victim.switch_off()
-    campaign.pause(campaign.random.randrange(0, campaign.silent_ms()))
-    victim.start()
-
-
-def _clock(campaign: Campaign, victim: TormentedNode) -> None:
-    """Its own clock is an hour off from its next start on."""
-    victim.leave()
-    victim.clock_ahead_ms = campaign.random.choice((_HOUR_MS, -_HOUR_MS, 0))
-    victim.start()
-
-
-def _leave(_campaign: Campaign, victim: TormentedNode) -> None:
-    """In good order, and back."""
-    victim.leave()
-    victim.start()
-
-
-def _restart_if_gone(victim: TormentedNode) -> None:
-    if not victim.is_running:
-        victim.start()
-
-
-FAULTS: dict[str, Fault] = {
-    "kill": _kill,
-    "stop": _stop,
-    "cut": _cut,
-    "reset": _reset,
-    "mute": _mute,
-    "off": _switch_off,
-    "clock": _clock,
-    "leave": _leave,
-}

@@ -50,7 +50,7 @@ def judge(
     report = verify_store(store)
     findings += [f"verify: {one.property} {one.title}: {one.findings[0].message}" for one in report.violated()]
     figures = _figures(occurrences, executions, len(acknowledged), report)
-    return CampaignVerdict(tuple(findings[:_MOST_TOLD]), {**figures, "nodes": _told_of_nodes(store)})
+    return CampaignVerdict(tuple(findings[:_MOST_TOLD]), {**figures, **_told_of_nodes(store)})
 
 
 def _occurrences(store: Store, job: str) -> list[Occurrence]:
@@ -107,16 +107,18 @@ _OF_NODES = {
 }
 
 
-def _told_of_nodes(store: Store) -> dict[str, int]:
+def _told_of_nodes(store: Store) -> dict[str, Any]:
     """What the faults did to nodes: a campaign in which none was given up has shown little."""
-    found = dict.fromkeys(_OF_NODES.values(), 0)
+    found, silent_ms = dict.fromkeys(_OF_NODES.values(), 0), 0
     seen = 0
     while page := store.view(lambda tx, seen=seen: journal.tail(tx, seen, _PAGE)):  # type: ignore[misc]
         seen = page[-1][0]
         for _, event in page:
             if event.name in _OF_NODES:
                 found[_OF_NODES[event.name]] += 1
-    return found
+            if event.name == "NodeLost":
+                silent_ms = max(silent_ms, int(event.data.get("silent_ms", 0)))
+    return {"nodes": found, "given_up_after_ms": silent_ms}
 
 
 def _figures(
