@@ -16,14 +16,16 @@ from msgspec.structs import replace
 from chronex.clock import SYSTEM_CLOCK
 from chronex.engine.commands import Actor, trigger
 from chronex.engine.update import apply_jobs
+from chronex.engine.update.sources import JobSource
 from chronex.errors import StoreError
+from chronex.model.groups import GroupSettings
 from chronex.model.job import Job, Task
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
 from chronex.model.states import is_final
 from chronex.storage.ports import Store
 from chronex.storage.records import EVERYTHING, Reading, Records
-from chronex.torture.faults import FAULTS, USUAL, Fault
 from chronex.torture.judgement import CampaignVerdict, judge
+from chronex.torture.node_faults import FAULTS, USUAL, Fault
 from chronex.torture.node_network import NodeNetwork
 from chronex.torture.relay import Relay, Upstream
 from chronex.torture.tormented_node import TormentedNode, address_by_relay, upstream_of
@@ -34,7 +36,10 @@ from chronex_store.postgres import pg_schema
 from chronex_store.postgres.pg_address import PostgresAddress, read_address
 
 TICK, LONG, ASKED = "tick", "long", "asked"
-EVERY_MS = {TICK: 1_000, LONG: 10_000}
+# Two jobs of one group, of which one may run at a time, on whichever nodes they are.
+TURNS = ("turn-a", "turn-b")
+ONE_AT_A_TIME = GroupSettings("turns", limit=1)
+EVERY_MS = {TICK: 1_000, LONG: 10_000, **dict.fromkeys(TURNS, 3_000)}
 # At the usual pace: longer than a lease, so that the node is given up and comes back.
 _SILENT_MS = 25_000
 _QUIET_WITHIN_MS = 900_000
@@ -99,7 +104,7 @@ class Campaign:
             relay.reset()
 
     def run(self) -> CampaignVerdict:
-        apply_jobs(self.store, self._jobs(), self.store.now(), actor="torture")
+        self._apply(self._jobs())
         for node in self.nodes:
             node.start()
         self._until(lambda: self._completed() >= len(self.nodes), "the first runs")
@@ -108,16 +113,23 @@ class Campaign:
         self._calm()
         return self._verdict()
 
+    def _apply(self, jobs: list[Job]) -> None:
+        owns = JobSource("", groups=(ONE_AT_A_TIME,))
+        apply_jobs(self.store, jobs, self.store.now(), actor="torture", owns=owns)
+
     def _jobs(self) -> list[Job]:
-        short, slow = (witness_command(self.witness, steps) for steps in (4, 25))
-        schedules = {TICK: ("* * * * * *", short), LONG: ("*/10 * * * * *", slow), ASKED: ("0 0 1 1 *", short)}
+        short, slow, quick = (witness_command(self.witness, steps) for steps in (4, 25, 2))
+        jobs = {TICK: ("* * * * * *", short), LONG: ("*/10 * * * * *", slow), ASKED: ("0 0 1 1 *", short)}
+        jobs |= dict.fromkeys(TURNS, ("*/3 * * * * *", quick))
         return [
             Job(
-                id=name, schedule=schedule, tasks=(Task(name="main", run=command),), overlap=OverlapPolicy.ALLOW,
+                id=name, schedule=schedule, tasks=(Task(name="main", run=command),),
+                overlap=OverlapPolicy.SKIP if name in TURNS else OverlapPolicy.ALLOW,
+                groups={ONE_AT_A_TIME.name: 1} if name in TURNS else {},
                 recovery=RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL),
                 retry=RetryPolicy(20, 1_000, backoff=1.0, jitter=0.0),
             )
-            for name, (schedule, command) in schedules.items()
+            for name, (schedule, command) in jobs.items()
         ]  # fmt: skip
 
     # -- rounds ----------------------------------------------------------------------------------------------------
@@ -168,15 +180,13 @@ class Campaign:
             node.signal_all(signal.SIGCONT)
             if not node.is_running:
                 node.start()
-        now_ms = self.store.now()
-        quiet = [replace(job, enabled=False) for job in self._jobs()]
-        apply_jobs(self.store, quiet, now_ms, actor="torture")
+        self._apply([replace(job, enabled=False) for job in self._jobs()])
         self._until(lambda: self._open() == 0, "the end of all that was begun", _QUIET_WITHIN_MS)
         for node in self.nodes:
             node.leave()
 
     def _verdict(self) -> CampaignVerdict:
-        found = judge(self.store, EVERY_MS, read_witness(self.witness), self.acknowledged)
+        found = judge(self.store, EVERY_MS, read_witness(self.witness), self.acknowledged, in_turn=TURNS)
         return found._replace(figures={"rounds": dict(self.done), **found.figures})
 
     # -- what the store says ---------------------------------------------------------------------------------------
@@ -190,7 +200,7 @@ class Campaign:
 
     def _open(self) -> int:
         def count(reading: Reading) -> int:
-            names = (TICK, LONG, ASKED)
+            names = (TICK, LONG, ASKED, *TURNS)
             found = [one for name in names for one in reading.occurrences(name, limit=EVERYTHING)]
             return sum(not is_final(one.state) for one in found)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import chronex
 from chronex.torture.campaign import Campaign
-from chronex.torture.faults import Fault
+from chronex.torture.node_faults import Fault
 from chronex.torture.tormented_node import TormentedNode
 from tests.kit.postgres import PostgresServer, begin_server, end_server
 from tests.kit.waits import until

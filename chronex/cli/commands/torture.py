@@ -44,7 +44,7 @@ def torture(
     """
     check_format(form)
     from chronex.torture.campaign import CampaignSettings
-    from chronex.torture.faults import upgrade_to as upgrading
+    from chronex.torture.node_faults import upgrade_to as upgrading
 
     chosen = tuple(part.strip() for part in faults.split(",") if part.strip())
     extra = {} if upgrade_to is None else {"upgrade": upgrading(_program(upgrade_to))}
@@ -85,7 +85,7 @@ def run_torture(settings: CampaignSettings, store: str | None, form: str, cluste
 
 def _check_faults(settings: CampaignSettings) -> None:
     from chronex.text.suggestions import nearest
-    from chronex.torture.faults import FAULTS
+    from chronex.torture.node_faults import FAULTS
     from chronex.torture.node_network import why_no_networks
 
     known = {**FAULTS, **settings.extra_faults}

@@ -33,7 +33,14 @@ from chronex_store.postgres.pg_changes import CHANNEL, ChangeWatch
 from chronex_store.postgres.pg_clock import DatabaseClock
 from chronex_store.postgres.pg_connections import Connection, Connections, is_away, translate_pg
 from chronex_store.postgres.pg_flush import flush
-from chronex_store.postgres.pg_known_rows import FIRST_QUERIES, KnownRows, OrderedRows, Query
+from chronex_store.postgres.pg_known_rows import (
+    FIRST_QUERIES,
+    LINES_QUERY,
+    KnownRows,
+    OrderedRows,
+    Query,
+    of_jobs,
+)  # fmt: skip
 from chronex_store.postgres.pg_layout import LAYOUT
 from chronex_store.postgres.pg_migration import layout_of, refuse_unknown_layout
 from chronex_store.postgres.pg_redo import RecentCommits, WentBack, redo
@@ -47,6 +54,7 @@ from chronex_store.postgres.pg_scopes import (
     reading_held,
     union,
 )  # fmt: skip
+from chronex_store.postgres.pg_shared import learn_groups, learn_shared, locking_shared, reading_groups
 from chronex_store.postgres.pg_transaction import Ask, PostgresReading, PostgresTransaction
 from chronex_store.transaction import NestingGuard
 
@@ -334,14 +342,14 @@ class PostgresStore:
         if self._writer is None or self._writer.closed:
             self._writer = self._connections.connect(_PLANNING)
         connection = self._writer
+        ask = self._asking(connection)
         asked = self._clock.boottime_ms()
         settings = self._connections.settings(_PLANNING)
         locks = [("BEGIN", ()), *settings, *locking(scope)]
         claims = () if scope.due is None else claiming(scope.due)
-        reads = () if scope.due else reading_held(held)
-        answers = self._asking(connection)(
-            *locks, (_TIME_AND_MARK, (self._writer_name,)), *claims, *FIRST_QUERIES, *reads
-        )
+        # What is held is known beforehand, or by what was claimed.
+        held_queries = () if scope.due else _of_held(held)
+        answers = ask(*locks, (_TIME_AND_MARK, (self._writer_name,)), *claims, *FIRST_QUERIES, *held_queries)
         locked, answers = answers[1 + len(settings) : len(locks)], answers[len(locks) :]
         server_ms, token = answers[0][0]
         self._clock.learn(server_ms, asked, self._clock.boottime_ms())
@@ -357,9 +365,9 @@ class PostgresStore:
         known.learn_first(*answers[: len(FIRST_QUERIES)])
         answers = answers[len(FIRST_QUERIES) :]
         if scope.due:
-            answers = self._asking(connection)(*reading_held(held))
-        if not scope.is_whole:
-            learn_held(known, held, answers)
+            held_queries = _of_held(held)
+            answers = ask(*held_queries)
+        _learn(ask, known, held, answers)
         return connection
 
     def _end(self, connection: Connection) -> None:
@@ -423,6 +431,23 @@ class PostgresStore:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+
+def _of_held(held: HeldScope) -> tuple[Query, ...]:
+    """The questions for what is held: its groups are locked first, and what changes with them is read afterwards."""
+    return (*locking_shared(held), LINES_QUERY, *reading_held(held))
+
+
+def _learn(ask: Ask, known: KnownRows, held: HeldScope, answers: list[list[tuple[Any, ...]]]) -> None:
+    """The answers to `_of_held`; where groups are among it, they are asked for, with the first in their lines."""
+    count = len(locking_shared(held))
+    groups = learn_shared(held, answers[:count])
+    known.learn_lines(answers[count])
+    if held.is_whole:
+        return
+    learn_held(known, held, answers[count + 1 :])
+    if groups and (heads := learn_groups(known, held, groups, ask(*reading_groups(groups)))):
+        known.learn_jobs(heads, ask(*of_jobs(heads)))
 
 
 def _run_one(update: Update, ask: Ask, writes: OrderedRows, known: KnownRows, held: HeldScope) -> bool:
