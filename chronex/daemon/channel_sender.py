@@ -28,6 +28,7 @@ from chronex.run.attempt_log import DEFAULT_LIMIT, tail_of
 from chronex.run.spawn import RunContext
 from chronex.storage.ports import ReadTransaction, Store, Transaction
 from chronex.storage.records import Reading
+from chronex.storage.scopes import of_channel
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +50,7 @@ class ChannelSender:
         self._clock: Clock = run_context.clock
         self.smtp = smtp
         self._busy: dict[str, asyncio.Task[None]] = {}
+        self._none_at: int | None = None  # the change counter of the store with which no notice waited
 
     def use(self, settings: SchedulerSettings) -> None:
         """The job file has changed the settings."""
@@ -59,10 +61,13 @@ class ChannelSender:
         free = AT_ONCE - len(self._busy)
         if free <= 0:
             return
-        now_ms = self._clock.wall_ms()
-        due = await self._store.view_async(
+        now_ms, counter = self._clock.wall_ms(), self._store.wait(-1, 0)
+        if counter == self._none_at:
+            return
+        due, is_any_left = await self._store.view_async(
             lambda tx: outbox.channels_due(Reading(tx), self._sender.node, now_ms, _gone(tx))
         )
+        self._none_at = None if is_any_left else counter
         for channel in [name for name in due if name not in self._busy][:free]:
             self._begin(channel, self._drain(channel))
 
@@ -101,7 +106,7 @@ class ChannelSender:
         def write(tx: Transaction) -> Notice | None:
             return outbox.claim(channel, node, now_ms, _gone(tx))(tx)
 
-        return await self._store.update_async(write)
+        return await self._store.update_async(write, scope=of_channel(channel))
 
     async def _send(self, notice: Notice) -> bool:
         """True where the channel has taken it."""
@@ -118,7 +123,8 @@ class ChannelSender:
             await self._refused(notice, answer, outbox.kept_ms(channel.kind))
             return False
         is_told = channel.kind is not ChannelKind.HEALTHCHECKS  # two pings for every run would fill the journal
-        await self._store.update_async(outbox.delivered(notice, self._clock.wall_ms(), is_told=is_told))
+        delivered = outbox.delivered(notice, self._clock.wall_ms(), is_told=is_told)
+        await self._store.update_async(delivered, scope=of_channel(notice.channel))
         return True
 
     async def _try(self, channel: Channel, message: NoticeMessage) -> Reply:
@@ -134,7 +140,7 @@ class ChannelSender:
     async def _refused(self, notice: Notice, answer: Reply, keep_ms: int) -> None:
         now_ms = self._clock.wall_ms()
         update = outbox.refused(notice, answer.problem, now_ms, is_final=answer.is_final, keep_ms=keep_ms)
-        is_over = await self._store.update_async(update)
+        is_over = await self._store.update_async(update, scope=of_channel(notice.channel))
         fields = {"channel": notice.channel, "job": notice.job, "kind": notice.kind, "reason": answer.problem}
         log_event(log, "notice given up" if is_over else "notice not delivered", fields, logging.WARNING)
 

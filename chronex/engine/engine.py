@@ -27,7 +27,7 @@ from chronex.model.policies import SHORTEST_PAUSE_MS
 from chronex.model.states import AttemptState
 from chronex.storage.ports import ReadTransaction, Store, Transaction, UpdateFn, ViewFn
 from chronex.storage.records import Reading, Records
-from chronex.storage.scopes import WHOLE, DueClaim, Scope
+from chronex.storage.scopes import WHOLE, DueClaim, Scope, shared_group
 
 BATCH = 500
 # Where much is due on one instant, its first commands start while the rest is decided.
@@ -85,6 +85,11 @@ class Engine:
         self.left_alone = 0  # how many due records the last tick left to nodes that have their function or schedule
         self.was_draining = False  # as the last tick found it
         self.served_last = ""  # the job whose queue was served last; only fairness depends on it
+        # Where machines share the store, as it was when somebody looked last: the lines that may go on, and when the
+        # rate of another one lets it. A tick holds the groups of the former, and leaves the others alone.
+        self.open_lines: frozenset[str] = frozenset()
+        self.lines_next_ms: int | None = None
+        self.must_look = False  # somebody stood in line at the last tick
         self.chance: Chance = chance or Random()  # noqa: S311  jitter spreads load, it guards nothing
 
     def can_run(self, job: Job) -> bool:
@@ -106,6 +111,8 @@ class Engine:
 
     def tick(self, now_ms: int, awake_since_ms: int) -> Tick:
         """Plan jobs that are due, admit occurrences that are due, and retry runs whose pause is over."""
+        if self.epoch is not None and self.must_look:
+            self.store.view(lambda tx: self.look_at_lines(Reading(tx), now_ms))
         return self.store.update(self.tick_update(now_ms, awake_since_ms), scope=self.tick_scope(now_ms))
 
     def resting(self, now_ms: int) -> ViewFn[Tick | None]:
@@ -118,18 +125,26 @@ class Engine:
         def read(tx: ReadTransaction) -> Tick | None:
             reading = Reading(tx)
             first_ms = reading.next_due_ms()
-            if first_ms is not None and first_ms <= now_ms:
+            is_due = first_ms is not None and first_ms <= now_ms
+            if is_due and self.epoch is None:
                 return None
-            groups = GroupReader(reading, self.pace, self.slots, self.pool_owner)
+            groups = self.look_at_lines(reading, now_ms)
             self.awaits_conditions = CONDITIONS in groups.lines()
-            if self.has_news and self.awaits_conditions:
+            if is_due or (self.has_news and self.awaits_conditions):
                 return None
             has_queue = next(reading.queued_jobs(), None) is not None
-            if (has_queue or groups.may_go_on(now_ms)) and self.free_slots(reading) > 0:
+            if (has_queue or self.open_lines) and self.free_slots(reading) > 0:
                 return None
-            return Tick((), earliest(first_ms, groups.next_ms(now_ms)), has_more=False)
+            return Tick((), earliest(first_ms, self.lines_next_ms), has_more=False)
 
         return read
+
+    def look_at_lines(self, reading: Reading, now_ms: int) -> GroupReader:
+        """Which lines may go on. What becomes of them is decided by the update that holds their groups."""
+        groups = GroupReader(reading, self.pace, self.slots, self.pool_owner)
+        self.open_lines, self.lines_next_ms = groups.open_lines(now_ms), groups.next_ms(now_ms)
+        self.must_look = False
+        return groups
 
     def free_slots(self, reading: Reading) -> int:
         """One pool for a store of one machine: the child of a dead scheduler takes a slot until it is gone.
@@ -161,7 +176,7 @@ class Engine:
         due = DueClaim(
             now_ms, self.node, self.slots, beyond=self.left_alone, served_last=self.served_last, begins=begins
         )
-        return Scope(due=due)
+        return Scope(due=due, shared=frozenset(map(shared_group, self.open_lines)))
 
     def tick_update(self, now_ms: int, awake_since_ms: int, most: int = BATCH) -> UpdateFn[Tick]:
         """One tick as an update of the store: the daemon awaits it, `tick` waits for it."""
@@ -177,10 +192,16 @@ class Engine:
             decisions.serve_conditions()
             decisions.start_queued()
             decisions.write()
-            next_ms = earliest(records.next_due_after(now_ms), decisions.next_turn_ms())
+            self.must_look = bool(decisions.lines.lines())
+            next_ms = earliest(records.next_due_after(now_ms), decisions.next_turn_ms(), self._next_look_ms(now_ms))
             return Tick(tuple(decisions.orders), next_ms, has_more)
 
         return decide
+
+    def _next_look_ms(self, now_ms: int) -> int | None:
+        """When a line that this tick did not hold may go on."""
+        next_ms = self.lines_next_ms if self.epoch is not None else None
+        return next_ms if next_ms is not None and next_ms > now_ms else None
 
     def started(
         self, attempt: Attempt, process: ProcessIdentity | None, log_path: str, now_ms: int, log_limit: int = 0

@@ -44,6 +44,7 @@ from chronex.model.policies import OverlapPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.storage import keys
+from chronex.storage.ports import HeldGroups
 from chronex.storage.records import EVERYTHING, Reading, Records
 from chronex.timing.job_schedule import options_of
 
@@ -107,6 +108,10 @@ class LineOrder(ABC):
     @abstractmethod
     def lines(self) -> set[str]:
         """Those in which somebody may stand."""
+
+    def served(self) -> set[str]:
+        """Those whose first may have its turn now."""
+        return self.lines() - {CONDITIONS}
 
     @abstractmethod
     def use(self, name: str) -> GroupUse:
@@ -173,7 +178,7 @@ class LineOrder(ABC):
         """
         heads = [
             (one.order_ms, name, one.job, one.nominal_ms)
-            for name in self.lines() - {CONDITIONS}
+            for name in self.served()
             if (one := self.head(name)) is not None
         ]
         heapify(heads)
@@ -194,7 +199,6 @@ class GroupReader:
         self.reading, self.pace, self.slots, self.owner = reading, pace, slots, owner
         self.uses: dict[str, GroupUse] = {}
         self._lines: set[str] | None = None
-        self._are_read = False
 
     def lines(self) -> set[str]:
         """Those in which somebody stands."""
@@ -205,11 +209,16 @@ class GroupReader:
     def use(self, name: str) -> GroupUse:
         found = self.uses.get(name)
         if found is None:
-            if not self._are_read:
-                self.reading.groups()
-                self._are_read = True
             found = self.uses[name] = self._read(name)
         return found
+
+    def served(self) -> set[str]:
+        """The lines whose first may have its turn: where machines share the store, those of groups that are held."""
+        tx = self.reading.tx
+        found = (
+            {name for name in self.lines() if tx.holds_group(name)} if isinstance(tx, HeldGroups) else self.lines()
+        )
+        return found - {CONDITIONS}
 
     def _read(self, name: str) -> GroupUse:
         group = self.reading.group(name) or Group(name=name)
@@ -221,9 +230,9 @@ class GroupReader:
         held = sum(one.groups.get(name, 0) for one in holders)
         return GroupUse(name, group.limit, group.rate, held, longest, group.starts)
 
-    def may_go_on(self, now_ms: int) -> bool:
-        """Whether the first of some line could start, as far as its group tells; slots are not asked for."""
-        return any(name == POOL or not self._is_closed(name, now_ms) for name in self.lines() - {CONDITIONS})
+    def open_lines(self, now_ms: int) -> frozenset[str]:
+        """Those whose first could start, as far as their groups tell; slots are not asked for."""
+        return frozenset(name for name in self.served() if name == POOL or not self._is_closed(name, now_ms))
 
     def _is_closed(self, name: str, now_ms: int) -> bool:
         use = self.use(name)
@@ -232,7 +241,7 @@ class GroupReader:
     def next_ms(self, now_ms: int) -> int | None:
         """When a rate lets a line go on that it holds up now."""
         waits = []
-        for name in self.lines() - {POOL, CONDITIONS}:
+        for name in self.served() - {POOL}:
             use = self.use(name)
             ready_ms = ready_at(use.rate, use.starts, now_ms)
             if ready_ms > now_ms and (use.limit is None or use.held < use.limit):

@@ -101,13 +101,11 @@ def undeliverable(reading: Reading, channel: str) -> list[Notice]:
     return [notice for notice in all_of(reading, channel) if notice.given_up_ms is not None]
 
 
-def channels_due(reading: Reading, node: str, now_ms: int, is_gone: IsGone) -> list[str]:
-    """Channels with a notice that this node may send now."""
-    return [
-        state.channel
-        for state in states(reading)
-        if _may_claim(state, node, now_ms, is_gone) and waiting(reading, state.channel)
-    ]
+def channels_due(reading: Reading, node: str, now_ms: int, is_gone: IsGone) -> tuple[list[str], bool]:
+    """Channels with a notice that this node may send now; and whether any notice waits at all."""
+    waited_for = [state for state in states(reading) if waiting(reading, state.channel)]
+    due = [state.channel for state in waited_for if _may_claim(state, node, now_ms, is_gone)]
+    return due, bool(waited_for)
 
 
 def _may_claim(state: ChannelState, node: str, now_ms: int, is_gone: IsGone) -> bool:

@@ -74,6 +74,13 @@ class OwnerCounts(Protocol):
         ...
 
 
+@runtime_checkable
+class HeldGroups(Protocol):
+    """An update of a shared store, which may decide about some groups and has to leave the others to others."""
+
+    def holds_group(self, name: str) -> bool: ...
+
+
 class LostCommits(Protocol):
     """What a database had lost of the commits of this process, and what became of that."""
 

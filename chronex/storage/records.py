@@ -165,8 +165,7 @@ class Reading:
         return self.get(keys.group_key(name), Group)
 
     def groups(self) -> list[Group]:
-        """Every group, by name. Who decides about any of them calls this before all else: where several machines
-        share the store, these rows, in this order, are what keeps two of them from deciding at once."""
+        """Every group, by name."""
         return self.scan(keys.GROUP, Group)
 
     def has_groups(self) -> bool:

@@ -40,6 +40,7 @@ class DueClaim:
 class Scope:
     """The jobs that an update decides on, by name, and those that it claims; the record of `node`, if any.
 
+    `shared` names groups and channels, which belong to no job; the groups of the jobs are held with them anyway.
     Nothing of all this is a scope too: the update only adds to the journal.
     """
 
@@ -47,9 +48,10 @@ class Scope:
     due: DueClaim | None = None
     node: str = ""
     is_whole: bool = False
+    shared: frozenset[str] = frozenset()
 
-    def with_jobs(self, names: Iterable[str]) -> Scope:
-        return Scope(self.jobs.union(names), self.due, self.node)
+    def with_more(self, jobs: Iterable[str], shared: Iterable[str]) -> Scope:
+        return Scope(self.jobs.union(jobs), self.due, self.node, shared=self.shared.union(shared))
 
 
 # The store to itself: jobs are applied, nodes are given up, clocks are followed.
@@ -61,6 +63,19 @@ def of_jobs(*names: str) -> Scope:
     """What people type may be no name at all; then whoever looks for it looks everywhere."""
     is_plain = all(name.isascii() and name.isprintable() for name in names)
     return Scope(frozenset(names)) if is_plain else WHOLE
+
+
+def shared_group(name: str) -> str:
+    """A group as a scope names it. Its line is held with it."""
+    return f"group {name}"
+
+
+def shared_channel(name: str) -> str:
+    return f"channel {name}"
+
+
+def of_channel(name: str) -> Scope:
+    return Scope(shared=frozenset((shared_channel(name),)))
 
 
 def of_node(node: str) -> Scope:

@@ -16,13 +16,17 @@ from msgspec.structs import replace
 from chronex.clock import SYSTEM_CLOCK
 from chronex.engine.commands import Actor, trigger
 from chronex.engine.update import apply_jobs
+from chronex.engine.update.sources import JobSource
 from chronex.errors import StoreError
+from chronex.model.groups import GroupSettings
 from chronex.model.job import Job, Task
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy
 from chronex.model.states import is_final
 from chronex.storage.ports import Store
 from chronex.storage.records import EVERYTHING, Reading, Records
 from chronex.torture.judgement import CampaignVerdict, judge
+from chronex.torture.node_faults import FAULTS, USUAL, Fault
+from chronex.torture.node_network import NodeNetwork
 from chronex.torture.relay import Relay, Upstream
 from chronex.torture.tormented_node import TormentedNode, address_by_relay, upstream_of
 from chronex.torture.witness import read_witness, witness_command
@@ -32,8 +36,10 @@ from chronex_store.postgres import pg_schema
 from chronex_store.postgres.pg_address import PostgresAddress, read_address
 
 TICK, LONG, ASKED = "tick", "long", "asked"
-EVERY_MS = {TICK: 1_000, LONG: 10_000}
-_HOUR_MS = 3_600_000
+# Two jobs of one group, of which one may run at a time, on whichever nodes they are.
+TURNS = ("turn-a", "turn-b")
+ONE_AT_A_TIME = GroupSettings("turns", limit=1)
+EVERY_MS = {TICK: 1_000, LONG: 10_000, **dict.fromkeys(TURNS, 3_000)}
 # At the usual pace: longer than a lease, so that the node is given up and comes back.
 _SILENT_MS = 25_000
 _QUIET_WITHIN_MS = 900_000
@@ -41,7 +47,6 @@ _LOOK_MS = 200
 _BUSY_SHARE = 0.8
 
 Told = Callable[[str], None]
-Fault = Callable[["Campaign", TormentedNode], None]
 
 
 @dataclass
@@ -53,6 +58,11 @@ class CampaignSettings:
     faults: tuple[str, ...] = ()
     # Faults that only somebody who owns the database, or another version of Chronex, can make, by name.
     extra_faults: Mapping[str, Fault] = field(default_factory=dict)
+
+    @property
+    def in_namespaces(self) -> bool:
+        """Whether each node has a network of its own, whose cable can be pulled."""
+        return "unplug" in self.faults
 
 
 class Campaign:
@@ -67,8 +77,12 @@ class Campaign:
         self.address = _by_relay(address, self._relay.port, schema)
         self.witness = directory / "witness"
         self.nodes = [
-            TormentedNode(number, directory, address, schema, settings.pace) for number in range(settings.nodes)
-        ]
+            TormentedNode(
+                number, directory, address, schema, settings.pace,
+                network=NodeNetwork(self.random) if settings.in_namespaces else None,
+            )
+            for number in range(settings.nodes)
+        ]  # fmt: skip
         self.store: Store = open_postgres(self.address)
         self.acknowledged: list[tuple[str, int]] = []
         self.done: Counter[str] = Counter()
@@ -90,7 +104,7 @@ class Campaign:
             relay.reset()
 
     def run(self) -> CampaignVerdict:
-        apply_jobs(self.store, self._jobs(), self.store.now(), actor="torture")
+        self._apply(self._jobs())
         for node in self.nodes:
             node.start()
         self._until(lambda: self._completed() >= len(self.nodes), "the first runs")
@@ -99,23 +113,30 @@ class Campaign:
         self._calm()
         return self._verdict()
 
+    def _apply(self, jobs: list[Job]) -> None:
+        owns = JobSource("", groups=(ONE_AT_A_TIME,))
+        apply_jobs(self.store, jobs, self.store.now(), actor="torture", owns=owns)
+
     def _jobs(self) -> list[Job]:
-        short, slow = (witness_command(self.witness, steps) for steps in (4, 25))
-        schedules = {TICK: ("* * * * * *", short), LONG: ("*/10 * * * * *", slow), ASKED: ("0 0 1 1 *", short)}
+        short, slow, quick = (witness_command(self.witness, steps) for steps in (4, 25, 2))
+        jobs = {TICK: ("* * * * * *", short), LONG: ("*/10 * * * * *", slow), ASKED: ("0 0 1 1 *", short)}
+        jobs |= dict.fromkeys(TURNS, ("*/3 * * * * *", quick))
         return [
             Job(
-                id=name, schedule=schedule, tasks=(Task(name="main", run=command),), overlap=OverlapPolicy.ALLOW,
+                id=name, schedule=schedule, tasks=(Task(name="main", run=command),),
+                overlap=OverlapPolicy.SKIP if name in TURNS else OverlapPolicy.ALLOW,
+                groups={ONE_AT_A_TIME.name: 1} if name in TURNS else {},
                 recovery=RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL),
                 retry=RetryPolicy(20, 1_000, backoff=1.0, jitter=0.0),
             )
-            for name, (schedule, command) in schedules.items()
+            for name, (schedule, command) in jobs.items()
         ]  # fmt: skip
 
     # -- rounds ----------------------------------------------------------------------------------------------------
 
     def _round(self, number: int) -> None:
         faults = {**FAULTS, **self.settings.extra_faults}
-        chosen = self.settings.faults or tuple(faults)
+        chosen = self.settings.faults or (*USUAL, *self.settings.extra_faults)
         name = chosen[(number - 1) % len(chosen)]
         victim = self._victim()
         self._ask()
@@ -155,19 +176,17 @@ class Campaign:
     def _calm(self) -> None:
         """Everything is well again, no instant comes any more, and what is open ends."""
         for node in self.nodes:
-            node.relay.heal()
-            node.signal(signal.SIGCONT)
+            node.plug_in()
+            node.signal_all(signal.SIGCONT)
             if not node.is_running:
                 node.start()
-        now_ms = self.store.now()
-        quiet = [replace(job, enabled=False) for job in self._jobs()]
-        apply_jobs(self.store, quiet, now_ms, actor="torture")
+        self._apply([replace(job, enabled=False) for job in self._jobs()])
         self._until(lambda: self._open() == 0, "the end of all that was begun", _QUIET_WITHIN_MS)
         for node in self.nodes:
             node.leave()
 
     def _verdict(self) -> CampaignVerdict:
-        found = judge(self.store, EVERY_MS, read_witness(self.witness), self.acknowledged)
+        found = judge(self.store, EVERY_MS, read_witness(self.witness), self.acknowledged, in_turn=TURNS)
         return found._replace(figures={"rounds": dict(self.done), **found.figures})
 
     # -- what the store says ---------------------------------------------------------------------------------------
@@ -181,7 +200,7 @@ class Campaign:
 
     def _open(self) -> int:
         def count(reading: Reading) -> int:
-            names = (TICK, LONG, ASKED)
+            names = (TICK, LONG, ASKED, *TURNS)
             found = [one for name in names for one in reading.occurrences(name, limit=EVERYTHING)]
             return sum(not is_final(one.state) for one in found)
 
@@ -211,78 +230,3 @@ def _by_relay(address: PostgresAddress, port: int, schema: str) -> PostgresAddre
     found = read_address(address_by_relay(address, port, schema))
     password = {name: value for name, value in address.parameters.items() if name == "password"}
     return PostgresAddress({**found.parameters, **password}, found.schema, found.shown)
-
-
-# -- faults ----------------------------------------------------------------------------------------------------
-
-
-def _kill(campaign: Campaign, victim: TormentedNode) -> None:
-    victim.kill()
-    campaign.pause(campaign.random.randrange(0, campaign.silent_ms()))
-    victim.start()
-
-
-def _stop(campaign: Campaign, victim: TormentedNode) -> None:
-    """SIGSTOP, also for longer than its lease."""
-    victim.signal(signal.SIGSTOP)
-    campaign.pause(campaign.random.randrange(200, 2 * campaign.silent_ms()))
-    victim.signal(signal.SIGCONT)
-    _restart_if_gone(victim)
-
-
-def _cut(campaign: Campaign, victim: TormentedNode) -> None:
-    victim.relay.cut()
-    campaign.pause(campaign.random.randrange(200, 2 * campaign.silent_ms()))
-    victim.relay.heal()
-    _restart_if_gone(victim)
-
-
-def _reset(campaign: Campaign, victim: TormentedNode) -> None:
-    for _ in range(5):
-        victim.relay.reset()
-        campaign.pause(campaign.random.randrange(20, 300))
-    _restart_if_gone(victim)
-
-
-def _mute(campaign: Campaign, victim: TormentedNode) -> None:
-    """What it commits is committed, and it never hears of it."""
-    victim.relay.mute()
-    campaign.pause(campaign.random.randrange(50, 1_000))
-    victim.relay.heal()
-    _restart_if_gone(victim)
-
-
-def _switch_off(campaign: Campaign, victim: TormentedNode) -> None:
-    victim.switch_off()
-    campaign.pause(campaign.random.randrange(0, campaign.silent_ms()))
-    victim.start()
-
-
-def _clock(campaign: Campaign, victim: TormentedNode) -> None:
-    """Its own clock is an hour off from its next start on."""
-    victim.leave()
-    victim.clock_ahead_ms = campaign.random.choice((_HOUR_MS, -_HOUR_MS, 0))
-    victim.start()
-
-
-def _leave(_campaign: Campaign, victim: TormentedNode) -> None:
-    """In good order, and back."""
-    victim.leave()
-    victim.start()
-
-
-def _restart_if_gone(victim: TormentedNode) -> None:
-    if not victim.is_running:
-        victim.start()
-
-
-FAULTS: dict[str, Fault] = {
-    "kill": _kill,
-    "stop": _stop,
-    "cut": _cut,
-    "reset": _reset,
-    "mute": _mute,
-    "off": _switch_off,
-    "clock": _clock,
-    "leave": _leave,
-}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from chronex.model.occurrence import Occurrence
@@ -12,7 +12,7 @@ from chronex.storage import journal
 from chronex.storage.ports import Store
 from chronex.storage.records import EVERYTHING, Reading
 from chronex.text.instants import rfc3339
-from chronex.torture.witness import WitnessedRun, begun_twice, fences_went_back, overlaps
+from chronex.torture.witness import WitnessedRun, at_a_time, begun_twice, fences_went_back, overlaps
 from chronex.verify import VerificationReport, verify_store
 
 _MOST_TOLD = 20
@@ -34,9 +34,13 @@ Firing = tuple[str, int]
 
 
 def judge(
-    store: Store, every_ms: dict[str, int], executions: list[WitnessedRun], acknowledged: Sequence[Firing]
-) -> CampaignVerdict:
-    """`every_ms` are jobs with the distance of their instants; `acknowledged` the runs that somebody was promised."""
+    store: Store, every_ms: dict[str, int], executions: list[WitnessedRun], acknowledged: Sequence[Firing],
+    in_turn: Collection[str] = (),
+) -> CampaignVerdict:  # fmt: skip
+    """`every_ms` are jobs with the distance of their instants; `acknowledged` the runs that somebody was promised.
+
+    Of the jobs `in_turn` no two may run at a time.
+    """
     findings: list[str] = []
     known: dict[Firing, Occurrence] = {}
     for job in {**every_ms, **dict.fromkeys(job for job, _ in acknowledged)}:
@@ -46,11 +50,16 @@ def judge(
             findings += _instants_without_outcome(job, every_ms[job], [one for one in found if not one.manual])
     occurrences = list(known.values())
     findings += _of_witness(occurrences, executions)
+    alone = {one.id for one in occurrences if one.job in in_turn}
+    findings += [
+        f"{before.attempt} and {after.attempt} of one group ran at a time: until {before.last}, from {after.begun}"
+        for before, after in at_a_time([one for one in executions if one.occurrence in alone])
+    ]
     findings += [_broken_promise(one, known.get(one)) for one in acknowledged if not _is_kept(known.get(one))]
     report = verify_store(store)
     findings += [f"verify: {one.property} {one.title}: {one.findings[0].message}" for one in report.violated()]
     figures = _figures(occurrences, executions, len(acknowledged), report)
-    return CampaignVerdict(tuple(findings[:_MOST_TOLD]), {**figures, "nodes": _told_of_nodes(store)})
+    return CampaignVerdict(tuple(findings[:_MOST_TOLD]), {**figures, **_told_of_nodes(store)})
 
 
 def _occurrences(store: Store, job: str) -> list[Occurrence]:
@@ -107,16 +116,18 @@ _OF_NODES = {
 }
 
 
-def _told_of_nodes(store: Store) -> dict[str, int]:
+def _told_of_nodes(store: Store) -> dict[str, Any]:
     """What the faults did to nodes: a campaign in which none was given up has shown little."""
-    found = dict.fromkeys(_OF_NODES.values(), 0)
+    found, silent_ms = dict.fromkeys(_OF_NODES.values(), 0), 0
     seen = 0
     while page := store.view(lambda tx, seen=seen: journal.tail(tx, seen, _PAGE)):  # type: ignore[misc]
         seen = page[-1][0]
         for _, event in page:
             if event.name in _OF_NODES:
                 found[_OF_NODES[event.name]] += 1
-    return found
+            if event.name == "NodeLost":
+                silent_ms = max(silent_ms, int(event.data.get("silent_ms", 0)))
+    return {"nodes": found, "given_up_after_ms": silent_ms}
 
 
 def _figures(

@@ -41,10 +41,10 @@ class _Pair:
 class Relay:
     """Listens on a port of this machine until it is closed. One thread carries all of its bytes."""
 
-    def __init__(self, upstream: Upstream) -> None:
-        self.upstream = upstream
+    def __init__(self, upstream: Upstream, host: str = "127.0.0.1") -> None:
+        self.upstream, self.host = upstream, host
         self.mode = RelayMode.OPEN
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self._listener = socket.create_server((host, 0), backlog=64)
         self.port: int = self._listener.getsockname()[1]
         self._pairs: set[_Pair] = set()
         self._must_reset = False

@@ -7,10 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
+from chronex.torture.node_network import NodeNetwork
 from chronex.torture.relay import Relay, Upstream
 from chronex.torture_settings import CLOCK_VARIABLE, PACE_VARIABLE
 from chronex_store.postgres.pg_address import PostgresAddress
@@ -32,7 +33,7 @@ def upstream_of(address: PostgresAddress, environ: Mapping[str, str] = os.enviro
     return f"{host}/.s.PGSQL.{port}" if host.startswith("/") else (host, port)
 
 
-def address_by_relay(address: PostgresAddress, port: int, schema: str) -> str:
+def address_by_relay(address: PostgresAddress, port: int, schema: str, host: str = "127.0.0.1") -> str:
     """The same database by way of the relay, without a password, which goes into the environment.
 
     The relay is not the host that a certificate names, so `verify-full` becomes `verify-ca` on this way.
@@ -45,19 +46,23 @@ def address_by_relay(address: PostgresAddress, port: int, schema: str) -> str:
         given["sslmode"] = "verify-ca"
     options = "&".join(f"{name}={quote(value, safe='')}" for name, value in {**given, "schema": schema}.items())
     login = f"{quote(user, safe='')}@" if user else ""
-    return f"postgresql://{login}127.0.0.1:{port}/{quote(database, safe='')}?{options}"
+    return f"postgresql://{login}{host}:{port}/{quote(database, safe='')}?{options}"
 
 
 class TormentedNode:
     """`number` names it; `program` may be changed between two starts, as an upgrade does."""
 
-    def __init__(self, number: int, directory: Path, address: PostgresAddress, schema: str, pace: int) -> None:
+    def __init__(
+        self, number: int, directory: Path, address: PostgresAddress, schema: str, pace: int,
+        network: NodeNetwork | None = None,
+    ) -> None:  # fmt: skip
         self.name = f"node-{number}"
         self.directory = directory / self.name
         self.directory.mkdir()
-        self.relay = Relay(upstream_of(address))
-        self.url = address_by_relay(address, self.relay.port, schema)
-        self.program: Sequence[str] = own_program()
+        self.network = network
+        self.relay = Relay(upstream_of(address), network.near if network else "127.0.0.1")
+        self.url = address_by_relay(address, self.relay.port, schema, self.relay.host)
+        self.own_program = self.program = own_program()
         self.clock_ahead_ms = 0
         self.variables: dict[str, str] = {}  # further ones, from its next start on
         self._pace = pace
@@ -80,15 +85,35 @@ class TormentedNode:
 
     def start(self) -> None:
         """Its log is kept beside its state, for whoever looks into a campaign that failed."""
+        within = self.network.enter() if self.network else ()
         with (self.directory / "log").open("ab") as log:
             self._daemon = subprocess.Popen(  # noqa: S603  our own program
-                [*self.program, "run", "--headless"], cwd=self.directory, env=self.environment(),
+                [*within, *self.program, "run", "--headless"], cwd=self.directory, env=self.environment(),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
 
     def signal(self, number: int) -> None:
         if self._daemon is not None and self.is_running:
             self._daemon.send_signal(number)
+
+    def signal_all(self, number: int) -> None:
+        """The daemon, its keeper and every command; again until no new one is found."""
+        seen: set[int] = set()
+        while found := self.processes() - seen:
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            seen |= found
+
+    def unplug(self) -> None:
+        if self.network is not None:
+            self.network.unplug()
+
+    def plug_in(self) -> None:
+        """Whatever was between it and its database passes again."""
+        self.relay.heal()
+        if self.network is not None:
+            self.network.plug_in()
 
     def kill(self) -> None:
         """kill -9 of the daemon alone; its keeper and its commands go on."""
@@ -119,7 +144,7 @@ class TormentedNode:
 
     def processes(self) -> set[int]:
         """Every living process that has this node's way to the store in its environment."""
-        mark = f"@127.0.0.1:{self.relay.port}/".encode()
+        mark = f"@{self.relay.host}:{self.relay.port}/".encode()
         found: set[int] = set()
         for path in Path("/proc").glob("[0-9]*/environ"):
             with contextlib.suppress(OSError):
@@ -131,3 +156,5 @@ class TormentedNode:
     def close(self) -> None:
         self.switch_off()
         self.relay.close()
+        if self.network is not None:
+            self.network.close()

@@ -59,10 +59,14 @@ def overlaps(executions: Iterable[WitnessedRun]) -> Iterator[tuple[WitnessedRun,
     for one in executions:
         by_occurrence[one.occurrence].append(one)
     for several in by_occurrence.values():
-        several.sort(key=lambda one: one.begun)
-        for before, after in pairwise(several):
-            if after.begun + _TOLERANCE_S < before.last:
-                yield before, after
+        yield from at_a_time(several)
+
+
+def at_a_time(executions: Iterable[WitnessedRun]) -> Iterator[tuple[WitnessedRun, WitnessedRun]]:
+    """Executions of which the second began before the first had written its last line."""
+    for before, after in pairwise(sorted(executions, key=lambda one: one.begun)):
+        if after.begun + _TOLERANCE_S < before.last:
+            yield before, after
 
 
 def begun_twice(executions: Iterable[WitnessedRun]) -> list[str]:

@@ -66,11 +66,18 @@ class PostgresServer:
     def stop(self, mode: str = "fast") -> None:
         self._control("-m", mode, "-w", "-t", "60", "stop")
 
+    def is_running(self) -> bool:
+        try:
+            self._control("status")
+        except subprocess.CalledProcessError:
+            return False
+        return True
+
     def _control(self, *arguments: str) -> None:
         self._run("pg_ctl", "-D", str(self.directory / "data"), *arguments)
 
-    def initialise(self) -> None:
-        arguments = ("-U", "chronex", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-locale")
+    def initialise(self, *further: str) -> None:
+        arguments = ("-U", "chronex", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-locale", *further)
         self._run("initdb", "-D", str(self.directory / "data"), *arguments)
 
     def _run(self, program: str, *arguments: str) -> None:
@@ -88,8 +95,8 @@ def other_user() -> pwd.struct_passwd:
     return names.get("postgres") or names["nobody"]
 
 
-def begin_server(directory: Path | None = None) -> PostgresServer:
-    """Make and start a server; RuntimeError where its programs are missing."""
+def begin_server(directory: Path | None = None, *further: str) -> PostgresServer:
+    """Make and start a server, with `further` arguments of initdb; RuntimeError where its programs are missing."""
     programs = find_programs()
     if programs is None:
         raise RuntimeError(WHY_MISSING)
@@ -98,7 +105,7 @@ def begin_server(directory: Path | None = None) -> PostgresServer:
     if os.geteuid() == 0:
         os.chown(place, other_user().pw_uid, other_user().pw_gid)
     server = PostgresServer(programs, place)
-    server.initialise()
+    server.initialise(*further)
     server.start()
     return server
 

@@ -100,3 +100,12 @@ def test_two_at_a_time_are_found() -> None:
     runs[3] = runs[3]._replace(last=runs[3].begun + 1)
     assert [one for one in judge(cluster.store, {"tick": 10_000}, runs, []).findings if "twice at a time" in one]
     assert cluster.store.view(lambda tx: Reading(tx).job("tick")) is not None
+
+
+def test_two_of_one_group_that_ran_at_a_time_are_found() -> None:
+    cluster, runs = campaign()
+    begun = sorted(runs, key=lambda one: one.begun)
+    late = begun[0]._replace(last=begun[1].begun + 0.5)
+    assert judge(cluster.store, {"tick": 10_000}, [late, *begun[1:]], []).findings == ()
+    (found,) = judge(cluster.store, {"tick": 10_000}, [late, *begun[1:]], [], in_turn=["tick"]).findings
+    assert found.startswith(f"{late.attempt} and {begun[1].attempt} of one group ran at a time")

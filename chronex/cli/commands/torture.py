@@ -24,12 +24,19 @@ def torture(
         int, typer.Option(help="So many times faster than usual do leases run out.", metavar="N", min=1, max=20)
     ] = 10,
     seed: Annotated[int, typer.Option(help="Another campaign of the same kind.", metavar="N")] = 1,
+    clusters: Annotated[
+        int, typer.Option(help="Share the rounds among so many clusters at a time.", metavar="N", min=1, max=16)
+    ] = 1,
+    upgrade_to: Annotated[
+        str | None, typer.Option("--upgrade-to", help="Another chronex, for the fault upgrade.", metavar="PROGRAM")
+    ] = None,
     store: StorePath = None,
     form: Form = "text",
 ) -> int:
     """Try a cluster on your own database: start nodes on a schema made for it, hurt them, and judge what is left.
 
     Nodes are killed, stopped, cut off, switched off and given wrong clocks, while commands write down when they ran.
+    By name only: stop60 and freeze (a minute of the usual pace), unplug (as root), upgrade (with --upgrade-to).
     Exit 0 when every instant had one outcome, nothing ran twice at a time and nothing that was acknowledged was lost.
     Your jobs are not touched: the schema is made for it and removed again.
 
@@ -37,18 +44,28 @@ def torture(
     """
     check_format(form)
     from chronex.torture.campaign import CampaignSettings
+    from chronex.torture.node_faults import upgrade_to as upgrading
 
     chosen = tuple(part.strip() for part in faults.split(",") if part.strip())
-    settings = CampaignSettings(nodes=nodes, rounds=rounds, pace=pace, seed=seed, faults=chosen)
-    return run_torture(settings, store, form)
+    extra = {} if upgrade_to is None else {"upgrade": upgrading(_program(upgrade_to))}
+    settings = CampaignSettings(nodes=nodes, rounds=rounds, pace=pace, seed=seed, faults=chosen, extra_faults=extra)
+    return run_torture(settings, store, form, clusters)
 
 
-def run_torture(settings: CampaignSettings, store: str | None, form: str) -> int:
+def _program(name: str) -> str:
+    import shutil
+
+    found = shutil.which(name)
+    if found is None:
+        raise UsageError(f"--upgrade-to: there is no program {name!r}; name another installed chronex, by its path")
+    return found
+
+
+def run_torture(settings: CampaignSettings, store: str | None, form: str, clusters: int) -> int:
     import tempfile
     from pathlib import Path
 
-    from chronex.text.suggestions import nearest
-    from chronex.torture.campaign import FAULTS, Campaign, CampaignStuckError
+    from chronex.torture.clusters import run_clusters
     from chronex_store.postgres.pg_address import PostgresAddress
 
     place = store_place(store)
@@ -57,33 +74,41 @@ def run_torture(settings: CampaignSettings, store: str | None, form: str) -> int
             "torture needs a database that machines share: --store postgresql://user@host/database; "
             "one machine is tried by make torture"
         )
-    for name in settings.faults:
-        if name not in FAULTS:
-            meant = nearest(name, FAULTS)
-            hint = f"did you mean {meant}?" if meant else f"there are {', '.join(FAULTS)}"
-            raise UsageError(f"--faults: no fault {name!r}; {hint}")
-    err(f"{settings.nodes} nodes, {settings.rounds} faults; this takes about {_minutes(settings)}")
-    with (
-        tempfile.TemporaryDirectory(prefix="chronex-torture-", ignore_cleanup_errors=True) as directory,
-        Campaign(place, Path(directory), settings, err) as campaign,
-    ):
-        try:
-            verdict = campaign.run()
-        except CampaignStuckError as stuck:
-            err(f"the campaign does not go on: {stuck}")
-            return 1
+    _check_faults(settings)
+    err(f"{settings.nodes} nodes, {settings.rounds} faults; this takes about {_minutes(settings, clusters)}")
+    with tempfile.TemporaryDirectory(prefix="chronex-torture-", ignore_cleanup_errors=True) as directory:
+        verdict = run_clusters(lambda _number: place, Path(directory), settings, clusters, err)
     print_result(form, lambda: {"holds": verdict.holds, "findings": list(verdict.findings), **verdict.figures},
                  lambda: _lines(verdict))  # fmt: skip
     return 0 if verdict.holds else 1
 
 
-def _minutes(settings: CampaignSettings) -> str:
-    minutes = max(1, settings.rounds * _SECONDS_A_ROUND // 60 + 1)
+def _check_faults(settings: CampaignSettings) -> None:
+    from chronex.text.suggestions import nearest
+    from chronex.torture.node_faults import FAULTS
+    from chronex.torture.node_network import why_no_networks
+
+    known = {**FAULTS, **settings.extra_faults}
+    for name in settings.faults:
+        if name == "upgrade" and name not in known:
+            raise UsageError("--faults: upgrade needs another version; name its program with --upgrade-to")
+        if name not in known:
+            meant = nearest(name, known)
+            hint = f"did you mean {meant}?" if meant else f"there are {', '.join(known)}"
+            raise UsageError(f"--faults: no fault {name!r}; {hint}")
+    if settings.in_namespaces and (why := why_no_networks()):
+        raise UsageError(f"--faults: unplug cannot be done here: {why}; cut does the same by a relay")
+
+
+def _minutes(settings: CampaignSettings, clusters: int) -> str:
+    minutes = max(1, settings.rounds * _SECONDS_A_ROUND // clusters // 60 + 1)
     return f"{minutes} minute{'s' if minutes > 1 else ''}"
 
 
 def _lines(verdict: CampaignVerdict) -> list[str]:
     figures = verdict.figures
+    if not figures:
+        return ["it does not hold", *(f"  {finding}" for finding in verdict.findings)]
     faults = ", ".join(f"{count} {name}" for name, count in figures["rounds"].items())
     outcomes = ", ".join(f"{count} {state}" for state, count in sorted(figures["outcomes"].items()))
     lag = figures["start_lag_ms"]
@@ -95,6 +120,7 @@ def _lines(verdict: CampaignVerdict) -> list[str]:
         f"occurrences {figures['occurrences']}: {outcomes}",
         f"executions  {figures['executions']}, {figures['executed_again']} of them because a node was lost",
         f"nodes       {', '.join(f'{count} {word}' for word, count in figures['nodes'].items())}".replace("_", " "),
+        f"given up    after {figures['given_up_after_ms'] / 1000:.1f} s of silence at the most",
         f"promises    {figures['acknowledged']} runs were acknowledged",
         f"start lag   median {lag['median']} ms, 95 of 100 within {lag['p95']} ms, longest {lag['max']} ms",
         f"journal     {figures['events']} events, verify: {figures['verify']}",

@@ -27,8 +27,11 @@ _OF_OTHERS = "SELECT coalesce(sum(n), 0)::bigint FROM {schema}.commit_mark WHERE
 class ChangeWatch:
     """The change counter of one open store. It begins anew with each: only that it differs means anything."""
 
-    def __init__(self, connections: Connections, writer: str) -> None:
-        self._connections = connections
+    def __init__(
+        self, connections: Connections, writer: str, upkeep: Callable[[Connection], object] = lambda _: None
+    ) -> None:
+        """`upkeep` is given the watcher's connection after each look."""
+        self._connections, self._upkeep = connections, upkeep
         self._writer = writer
         self._condition = threading.Condition()
         self._counter = 0
@@ -111,6 +114,7 @@ class ChangeWatch:
                     if not self._connections.is_pooled:  # else somebody else would hear it
                         listener.execute(f"LISTEN {CHANNEL}")
                 self._look(listener)
+                self._upkeep(listener)
                 self._sleep(listener, seconds)
             except (StoreError, psycopg.Error):  # it is away: who reads or writes is told so, a sleeper sleeps on
                 if listener is not None:

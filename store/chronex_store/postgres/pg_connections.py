@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 from psycopg import errors as pg
 
+from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import (
     StoreAwayError,
     StoreBusyError,
@@ -22,6 +23,7 @@ from chronex.errors import (
     StoreRefusedError,
 )
 from chronex_store.postgres.pg_address import PostgresAddress
+from chronex_store.postgres.pg_reconnects import Reconnects
 
 # What goes wrong is told by our own errors; its log would say it a second time, in other words.
 logging.getLogger("psycopg").setLevel(logging.CRITICAL)
@@ -123,8 +125,9 @@ def is_away(error: psycopg.Error) -> bool:
 class Connections:
     """Makes connections of one address, and keeps a few for readers."""
 
-    def __init__(self, address: PostgresAddress) -> None:
+    def __init__(self, address: PostgresAddress, clock: Clock = SYSTEM_CLOCK) -> None:
         self.address = address
+        self._reconnects = Reconnects(clock)
         # Behind a pooler no setting of a session is ours to keep: each transaction brings its own.
         self.is_pooled = False
         self._lock = threading.Lock()
@@ -133,6 +136,16 @@ class Connections:
 
     def connect(self, further: Mapping[str, str] | None = None) -> Connection:
         """A new connection in autocommit, so that BEGIN and COMMIT are ours to send; StoreError where none is had."""
+        self._reconnects.check()
+        try:
+            made = self._connect(further)
+        except StoreAwayError as error:
+            self._reconnects.failed(error)
+            raise
+        self._reconnects.made()
+        return made
+
+    def _connect(self, further: Mapping[str, str] | None) -> Connection:
         settings = {**_SESSION, **(further or {}), "search_path": self.address.schema}
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         try:

@@ -76,13 +76,16 @@ def of_jobs(names: list[str]) -> tuple[Query, ...]:
     )
 
 
-# What nearly every decision asks for: the nodes, whether a damaged record was ever put aside, and whether anybody
-# stands in line. Where there are many, they are asked for when they are needed.
+# What nearly every decision asks for: the nodes, and whether a damaged record was ever put aside; and, once groups
+# are held, whether anybody stands in line. Where there are many, they are asked for when they are needed.
 _MOST_NODES, _MOST_ASIDE, _MOST_IN_LINE = 500, 10, 10
 FIRST_QUERIES: tuple[Query, ...] = (
     ("SELECT key, value FROM node LIMIT %s", (_MOST_NODES + 1,)),
     ("SELECT key, value FROM other WHERE key >= 'Q' AND key < 'R' LIMIT %s", (_MOST_ASIDE + 1,)),
-    ("SELECT key, value FROM index_entry WHERE key >= 'l' AND key < 'm' ORDER BY key LIMIT %s", (_MOST_IN_LINE + 1,)),
+)
+LINES_QUERY: Query = (
+    "SELECT key, value FROM index_entry WHERE key >= 'l' AND key < 'm' ORDER BY key LIMIT %s",
+    (_MOST_IN_LINE + 1,),
 )
 
 
@@ -121,12 +124,23 @@ class KnownRows:
 
     def learn_first(self, *answers: list[tuple[Any, ...]]) -> None:
         """The answers to `FIRST_QUERIES`."""
-        prefixes = ((keys.NODE, _MOST_NODES), (keys.QUARANTINE, _MOST_ASIDE), (keys.LINE, _MOST_IN_LINE))
+        prefixes = ((keys.NODE, _MOST_NODES), (keys.QUARANTINE, _MOST_ASIDE))
         for (prefix, most), rows in zip(prefixes, answers, strict=True):
-            if len(rows) <= most:
-                self._complete.add(prefix)
-            for key, value in rows:
-                self.rows.put(key, value)
+            self._learn_some(prefix, most, rows)
+
+    def learn_lines(self, rows: list[tuple[Any, ...]]) -> None:
+        """The answer to `LINES_QUERY`."""
+        self._learn_some(keys.LINE, _MOST_IN_LINE, rows)
+
+    def learn_whole(self, prefix: bytes, rows: list[tuple[Any, ...]]) -> None:
+        """All rows with this prefix."""
+        self._learn_some(prefix, len(rows), rows)
+
+    def _learn_some(self, prefix: bytes, most: int, rows: list[tuple[Any, ...]]) -> None:
+        if len(rows) <= most:
+            self._complete.add(prefix)
+        for key, value in rows:
+            self.rows.put(key, value)
 
     def is_there(self, key: bytes) -> bool:
         """Whether the row was found."""

@@ -61,6 +61,10 @@ class RecentCommits:
     def last(self) -> UUID | None:
         return self._commits[-1].token if self._commits else self.base
 
+    def is_silent_since(self, ms: int) -> bool:
+        """Whether the last commit was made before that, by the boot time."""
+        return bool(self._commits) and self._commits[-1].at_ms < ms
+
     def note(self, token: UUID, at_ms: int, writes: OrderedRows, known: KnownRows, *, is_whole: bool) -> None:
         rows = dict(writes.rows)
         before = {key: known.rows.rows.get(key) for key in rows if key[:1] in _DECIDING and known.is_known(key)}

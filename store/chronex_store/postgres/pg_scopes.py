@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from chronex.storage import keys
-from chronex.storage.scopes import LEFT_BY_OTHERS_MS, WHOLE, DueClaim, Scope
+from chronex.storage.scopes import LEFT_BY_OTHERS_MS, WHOLE, DueClaim, Scope, shared_channel, shared_group
 from chronex_store.postgres.pg_known_rows import KnownRows, Query, of_jobs
 from chronex_store.transaction import end_of_prefix
 
@@ -23,6 +23,9 @@ _OF_A_JOB = frozenset(
     )
 )  # fmt: skip
 _INDEXES = frozenset(bytes([tag]) for tag in keys.INDEXES)
+_SHARED_ALONE = frozenset((keys.GROUP, keys.CHANNEL, keys.CHANNEL_NOTICE))
+_SHARED = _SHARED_ALONE | {keys.HOLDING, keys.LINE}
+_LINES_OF_NO_GROUP = ("*pool", "*conditions")
 # Beyond so many jobs that were missing from its scope an update gets the store to itself.
 _MOST_ADDED = 50
 # What is due of jobs that are gone is looked for among the first.
@@ -68,13 +71,15 @@ class OutOfScopeError(BaseException):
 def union(scopes: Iterable[Scope]) -> Scope:
     """The scope of updates that share a commit; of those that claim what is due there is one at a time."""
     jobs: frozenset[str] = frozenset()
+    shared: frozenset[str] = frozenset()
     due: DueClaim | None = None
     node = ""
     for scope in scopes:
         if scope.is_whole or (due and scope.due and due != scope.due) or (node and scope.node not in ("", node)):
             return WHOLE
         jobs, due, node = jobs | scope.jobs, due or scope.due, node or scope.node
-    return Scope(jobs, due, node)
+        shared |= scope.shared
+    return Scope(jobs, due, node, shared=shared)
 
 
 class HeldScope:
@@ -88,7 +93,10 @@ class HeldScope:
         self._node = keys.node_key(scope.node) if scope.node else b""
         self.is_left = False  # an update has asked for more
         self.missing: set[str] = set()  # the jobs that it asked for, where that is all that it lacked
+        self.missing_shared: set[str] = set()
         self.needs_whole = False
+        self.shared: frozenset[str] = frozenset()  # groups and channels that are held
+        self._holding: set[bytes] = set()  # occurrences that have places in groups that are held
         self.has_claimed_most = False
         self.next_elsewhere_ms: int | None = None
         self._update_held()
@@ -102,18 +110,29 @@ class HeldScope:
 
     def wider(self, scope: Scope) -> Scope:
         """The scope with which an update that asked for more is run again; and from now on the next one is judged."""
-        missing, needs_whole = self.missing, self.needs_whole
-        self.is_left, self.missing, self.needs_whole = False, set(), False
-        if needs_whole or missing <= scope.jobs or len(scope.jobs) + len(missing) > _MOST_ADDED:
+        missing, shared, needs_whole = self.missing, self.missing_shared, self.needs_whole
+        self.is_left, self.missing, self.missing_shared, self.needs_whole = False, set(), set(), False
+        is_more = not (missing <= scope.jobs and shared <= scope.shared)
+        if needs_whole or not is_more or len(scope.jobs) + len(missing) > _MOST_ADDED:
             return WHOLE
-        return scope.with_jobs(missing)
+        return scope.with_more(missing, shared)
+
+    def holds_shared(self, name: str) -> bool:
+        return self.is_whole or name in self.shared
+
+    def may_look_at(self, occurrences: Iterable[bytes]) -> None:
+        """They have places in a group that is held. What they hold there changes with that group alone."""
+        self._holding.update(occurrences)
 
     # -- what may be touched ---------------------------------------------------------------------------------------
 
     def check_read(self, key: bytes) -> None:
         if self.is_whole or key[:1] == keys.NODE or key in (keys.JOURNAL_HEAD, keys.QUARANTINE):
             return
-        self._check_job(key)
+        if (name := shared_in(key)) is not None:
+            self._check_shared(name)
+        elif key not in self._holding:
+            self._check_job(key)
 
     def check_scan(self, prefix: bytes) -> None:
         """What is due and what is queued is answered for the jobs that are held."""
@@ -122,10 +141,17 @@ class HeldScope:
         # Who stands in line tells who comes first, and no more than that: whoever takes a place reads its group.
         if prefix == keys.QUEUED + keys.OCCURRENCE or prefix[:1] == keys.LINE:
             return
-        self._check_job(prefix)
+        if (name := shared_in(prefix)) is not None:
+            self._check_shared(name)
+        else:
+            self._check_job(prefix)
 
     def check_write(self, key: bytes, *, is_appended: bool) -> None:
         if self.is_whole or key in (self._node, keys.JOURNAL_HEAD) or is_appended:
+            return
+        if (name := shared_in(key)) is not None:
+            self._check_shared(name)
+        if key[:1] in _SHARED_ALONE:
             return
         self._check_job(key)
         if key[:1] == keys.FOLLOWING:  # whoever holds the parent reads who follows it, so both must be held here
@@ -144,11 +170,31 @@ class HeldScope:
             return
         self._refuse([] if name is None else [name.decode("latin-1")])
 
-    def _refuse(self, missing: list[str]) -> None:
+    def _check_shared(self, name: str) -> None:
+        if name not in self.shared:
+            self._refuse([], [name])
+
+    def _refuse(self, missing: list[str], shared: Iterable[str] = ()) -> None:
         self.is_left = True
-        self.needs_whole = self.needs_whole or not missing
+        self.missing_shared.update(shared)
+        self.needs_whole = self.needs_whole or not (missing or self.missing_shared)
         self.missing.update(missing)
         raise OutOfScopeError
+
+
+def shared_in(key: bytes) -> str | None:
+    """The group or channel by whose lock a row is read and written; None where that is its job's.
+
+    The lines of those who wait for a slot or for conditions have no group: nothing is taken from them that another
+    could take too.
+    """
+    tag, (name, separator, _) = key[:1], key[1:].partition(b"\0")
+    if not separator or tag not in _SHARED:
+        return None
+    text = name.decode("latin-1")
+    if tag in (keys.CHANNEL, keys.CHANNEL_NOTICE):
+        return shared_channel(text)
+    return None if tag == keys.LINE and text in _LINES_OF_NO_GROUP else shared_group(text)
 
 
 def job_in(key: bytes) -> bytes | None:

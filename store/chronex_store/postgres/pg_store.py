@@ -27,13 +27,20 @@ from chronex.storage import keys
 from chronex.storage.ports import LostCommits, T, UpdateFn, ViewFn
 from chronex.storage.scopes import WHOLE, Scope
 from chronex_store.commits import GroupCommit, Take, Update, fail_written, finish
-from chronex_store.postgres import pg_schema
+from chronex_store.postgres import pg_marks, pg_schema
 from chronex_store.postgres.pg_address import PostgresAddress, read_address
 from chronex_store.postgres.pg_changes import CHANNEL, ChangeWatch
 from chronex_store.postgres.pg_clock import DatabaseClock
 from chronex_store.postgres.pg_connections import Connection, Connections, is_away, translate_pg
 from chronex_store.postgres.pg_flush import flush
-from chronex_store.postgres.pg_known_rows import FIRST_QUERIES, KnownRows, OrderedRows, Query
+from chronex_store.postgres.pg_known_rows import (
+    FIRST_QUERIES,
+    LINES_QUERY,
+    KnownRows,
+    OrderedRows,
+    Query,
+    of_jobs,
+)  # fmt: skip
 from chronex_store.postgres.pg_layout import LAYOUT
 from chronex_store.postgres.pg_migration import layout_of, refuse_unknown_layout
 from chronex_store.postgres.pg_redo import RecentCommits, WentBack, redo
@@ -47,22 +54,10 @@ from chronex_store.postgres.pg_scopes import (
     reading_held,
     union,
 )  # fmt: skip
+from chronex_store.postgres.pg_shared import learn_groups, learn_shared, locking_shared, reading_groups
 from chronex_store.postgres.pg_transaction import Ask, PostgresReading, PostgresTransaction
 from chronex_store.transaction import NestingGuard
 
-_TIME = "(extract(epoch FROM clock_timestamp()) * 1000)::float8"
-# One row for each writer, so that no two of them wait for one another: what it has committed last, and how often.
-_MARK = (
-    "INSERT INTO commit_mark (writer, n, token) VALUES (%(writer)s, %(n)s, %(token)s) "
-    "ON CONFLICT (writer) DO UPDATE SET n = commit_mark.n + excluded.n, token = excluded.token"
-)
-_TIME_AND_MARK = f"SELECT {_TIME}, (SELECT token FROM commit_mark WHERE writer = %s)"
-# What a program that is no node leaves of its count when it closes the store, so that the sum never goes back.
-_CLIENTS = "clients"
-_LEAVE = (
-    "WITH gone AS (DELETE FROM {schema}.commit_mark WHERE writer = %s RETURNING n) "
-    "UPDATE {schema}.commit_mark AS kept SET n = kept.n + gone.n FROM gone WHERE writer = %s"
-)
 # An update looks up some rows among many. With a table's statistics missing or old the planner would read it all.
 _PLANNING = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
 _PATIENCE_MS = 10_000
@@ -105,7 +100,11 @@ class PostgresStore:
         self.run_again = 0  # how many updates needed more than their scope
         self.round_trips = 0  # of all views and updates, each a wait for the network
         self._group = GroupCommit(self._commit)
-        self._changes = ChangeWatch(connections, self._writer_name)
+        sweep = pg_marks.MarkSweep(self.address.schema, self._writer_name, clock)
+        # Who only looks changes nothing, not even this.
+        self._changes = ChangeWatch(
+            connections, self._writer_name, lambda connection: self._has_marked and sweep.work(connection)
+        )
 
     @classmethod
     def open(
@@ -113,7 +112,7 @@ class PostgresStore:
     ) -> PostgresStore:
         """Open the store at `address`, making its tables when `create`; StoreRefusedError, StoreAwayError."""
         found = read_address(address) if isinstance(address, str) else address
-        store = cls(Connections(found), clock)
+        store = cls(Connections(found, clock), clock)
         with store._connections.reader() as connection:
             try:
                 prepare(connection, found, create=create)
@@ -200,8 +199,7 @@ class PostgresStore:
         self._connections.close()
         if self._writer is not None and self._has_marked:
             with contextlib.suppress(psycopg.Error):  # a node sweeps up what is left
-                leave = _LEAVE.format(schema=self.address.schema)
-                self._writer.execute(leave, (self._writer_name, _CLIENTS))
+                pg_marks.leave(self._writer, self.address.schema, self._writer_name, self._recent.last)
         self._drop_writer()
 
     # -- views ----------------------------------------------------------------------------------------------------
@@ -244,7 +242,7 @@ class PostgresStore:
 
     def _learn_time(self, connection: Connection) -> None:
         asked = self._clock.boottime_ms()
-        row = connection.execute(f"SELECT {_TIME}").fetchone()
+        row = connection.execute(f"SELECT {pg_marks.TIME}").fetchone()
         assert row is not None
         self._clock.learn(row[0], asked, self._clock.boottime_ms())
 
@@ -334,20 +332,18 @@ class PostgresStore:
         if self._writer is None or self._writer.closed:
             self._writer = self._connections.connect(_PLANNING)
         connection = self._writer
+        ask = self._asking(connection)
         asked = self._clock.boottime_ms()
         settings = self._connections.settings(_PLANNING)
         locks = [("BEGIN", ()), *settings, *locking(scope)]
         claims = () if scope.due is None else claiming(scope.due)
-        reads = () if scope.due else reading_held(held)
-        answers = self._asking(connection)(
-            *locks, (_TIME_AND_MARK, (self._writer_name,)), *claims, *FIRST_QUERIES, *reads
-        )
+        # What is held is known beforehand, or by what was claimed.
+        held_queries = () if scope.due else _of_held(held)
+        answers = ask(*locks, (pg_marks.TIME_AND_MARK, (self._writer_name,)), *claims, *FIRST_QUERIES, *held_queries)
         locked, answers = answers[1 + len(settings) : len(locks)], answers[len(locks) :]
         server_ms, token = answers[0][0]
         self._clock.learn(server_ms, asked, self._clock.boottime_ms())
-        if token is not None and token == self._unknown:
-            self._recent = RecentCommits(token)  # it had landed after all
-        if token != self._recent.last:
+        if not self._is_own_mark(token):
             self._end(connection)
             raise MarkIsOlderError(token)
         claimed_rows, answers = answers[1 : 1 + len(claims)], answers[1 + len(claims) :]
@@ -357,10 +353,18 @@ class PostgresStore:
         known.learn_first(*answers[: len(FIRST_QUERIES)])
         answers = answers[len(FIRST_QUERIES) :]
         if scope.due:
-            answers = self._asking(connection)(*reading_held(held))
-        if not scope.is_whole:
-            learn_held(known, held, answers)
+            held_queries = _of_held(held)
+            answers = ask(*held_queries)
+        _learn(ask, known, held, answers)
         return connection
+
+    def _is_own_mark(self, token: UUID | None) -> bool:
+        """Whether the mark is that of the last commit of this process, as far as it can know."""
+        if token is not None and token == self._unknown:
+            self._recent = RecentCommits(token)  # it had landed after all
+        if token is None and self._recent.is_silent_since(self._clock.boottime_ms() - pg_marks.MAY_BE_SWEPT_MS):
+            self._recent = RecentCommits()
+        return token == self._recent.last
 
     def _end(self, connection: Connection) -> None:
         self.round_trips += 1
@@ -372,11 +376,12 @@ class PostgresStore:
     def _send(self, connection: Connection, writes: OrderedRows, token: UUID) -> None:
         """All writes and the commit in one pipeline. Leaving the block waits for the answers, of any size."""
         statements, is_word = list(flush(writes)), _is_word(writes)
+        mark = {"writer": self._writer_name, "token": token, "n": int(not is_word)}
         is_committing = False
         self.round_trips += 1
         try:
             with connection.pipeline():
-                connection.execute(_MARK, {"writer": self._writer_name, "token": token, "n": int(not is_word)})
+                connection.execute(pg_marks.MARK, mark)
                 for query, parameters in statements:
                     connection.execute(query, parameters)
                 is_committing = True
@@ -423,6 +428,23 @@ class PostgresStore:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+
+def _of_held(held: HeldScope) -> tuple[Query, ...]:
+    """The questions for what is held: its groups are locked first, and what changes with them is read afterwards."""
+    return (*locking_shared(held), LINES_QUERY, *reading_held(held))
+
+
+def _learn(ask: Ask, known: KnownRows, held: HeldScope, answers: list[list[tuple[Any, ...]]]) -> None:
+    """The answers to `_of_held`; where groups are among it, they are asked for, with the first in their lines."""
+    count = len(locking_shared(held))
+    groups = learn_shared(held, answers[:count])
+    known.learn_lines(answers[count])
+    if held.is_whole:
+        return
+    learn_held(known, held, answers[count + 1 :])
+    if groups and (heads := learn_groups(known, held, groups, ask(*reading_groups(groups)))):
+        known.learn_jobs(heads, ask(*of_jobs(heads)))
 
 
 def _run_one(update: Update, ask: Ask, writes: OrderedRows, known: KnownRows, held: HeldScope) -> bool:

@@ -15,6 +15,7 @@ from chronex.model.records import Sequence
 from chronex.storage import keys
 from chronex.storage.codec import encode, payload_of, with_header
 from chronex.storage.ports import SCAN_LIMIT, Row
+from chronex.storage.scopes import shared_group
 from chronex_store.postgres.pg_known_rows import KnownRows, OrderedRows, Query, of_jobs
 from chronex_store.postgres.pg_scopes import HeldScope, counting
 from chronex_store.postgres.pg_tables import EVENTS, TABLES, RowTable, table_of
@@ -83,7 +84,7 @@ class PostgresReading:
         ask, known = self._live(), self._known.counts
         if prefix not in known:
             rows = f"SELECT FROM {table_of(prefix).name} WHERE key >= %b AND key < %b LIMIT %s"
-            ((row,),) = ask((f"SELECT count(*) FROM ({rows}) AS some", (prefix, end_of_prefix(prefix), limit)))
+            ((row,),) = ask((f"SELECT count(*) FROM ({rows}) AS found", (prefix, end_of_prefix(prefix), limit)))
             known[prefix] = int(row[0])
         return known[prefix]
 
@@ -171,6 +172,9 @@ class PostgresTransaction(PostgresReading):
         begun = self._writes.within(_RUNNING, end_of_prefix(_RUNNING))
         added = sum(self._writes.rows[key] is not None and not self._known.is_there(key) for key in begun)
         return super().count_running(owner) + added
+
+    def holds_group(self, name: str) -> bool:
+        return self._held.holds_shared(shared_group(name))
 
     def has_claimed_most(self) -> bool:
         return self._held.has_claimed_most

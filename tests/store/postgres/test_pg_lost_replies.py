@@ -14,6 +14,7 @@ from chronex.model.event import Event
 from chronex.model.job import Job, Task
 from chronex.storage import journal, keys, scopes
 from chronex.storage.ports import Transaction
+from chronex_store.postgres import pg_reconnects
 from chronex_store.postgres.pg_store import PostgresStore
 from tests.kit.postgres import PostgresServer
 from tests.kit.relay import Relay
@@ -26,6 +27,12 @@ COUNTER = keys.task_state_key("a", "main", "counter")
 def relay(postgres_server: PostgresServer) -> Iterator[Relay]:
     with Relay(postgres_server) as made:
         yield made
+
+
+@pytest.fixture(autouse=True)
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks for a connection again at once, so that every update meets the network."""
+    monkeypatch.setattr(pg_reconnects, "LONGEST_MS", 1)
 
 
 def count(tx: Transaction) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -13,7 +14,8 @@ from chronex.engine.update import apply_jobs
 from chronex.errors import StoreAwayError, StoreError, StoreFormatError, StorePermissionError, StoreRefusedError
 from chronex.model.event import Event
 from chronex.model.job import Job, Task
-from chronex.storage import journal
+from chronex.storage import journal, keys
+from chronex.storage.ports import OwnerCounts, ReadTransaction, Transaction
 from chronex_store.postgres.pg_address import PostgresAddress, read_address
 from chronex_store.postgres.pg_clock import DatabaseClock
 from chronex_store.postgres.pg_connections import Connections
@@ -104,6 +106,28 @@ def test_several_make_the_store_at_once_and_it_is_made_once(postgres_url: str) -
         thread.join()
     assert problems == []
     assert sql(postgres_url, "SELECT count(*) FROM layout") == [(1,)]
+
+
+def test_rows_are_counted_up_to_a_bound_with_what_the_update_wrote(postgres_url: str) -> None:
+    """Notices are counted so. The count was no SQL once: no failure with a notice could be recorded."""
+    rows = [keys.notice_key("job", AT + number, "failed") for number in range(3)]
+    with PostgresStore.open(postgres_url) as store:
+
+        def write(tx: Transaction) -> list[int]:
+            assert isinstance(tx, OwnerCounts)
+            found = []
+            for key in rows:
+                tx.put(key, b"")
+                found.append(tx.count_rows(keys.NOTICE, 2))
+            return found
+
+        assert store.update(write) == [1, 2, 3]
+
+        def counted(tx: ReadTransaction, limit: int) -> int:
+            assert isinstance(tx, OwnerCounts)
+            return tx.count_rows(keys.NOTICE, limit)
+
+        assert [store.view(partial(counted, limit=limit)) for limit in (1, 3, 9)] == [1, 3, 3]
 
 
 def test_the_journal_is_numbered_by_the_commits_of_all(postgres_url: str) -> None:
