@@ -26,14 +26,14 @@ from chronex.lint.linter import lint_document
 from chronex.lint.source_files import open_document
 from tests.lint.golden import NOW_MS
 from tests.lint.linting import assume
-from tests.lint.real_crons import VERDICTS, comparable, installed, record
+from tests.lint.real_crons import VERDICTS, Verdict, comparable, installed, record, spelt
 from tests.lint.test_hosts import place
 
-ROWS: list[tuple[str, dict[str, bool | None]]] = [tuple(row) for row in json.loads(VERDICTS.read_text())]
+ROWS: list[tuple[str, dict[str, Verdict]]] = [tuple(row) for row in json.loads(VERDICTS.read_text())]
 
 
-def takes(line: str, program: CronProgram) -> bool:
-    """Does lint find the line of a crontab with this schedule to be refused? Misread lines are taken."""
+def takes(line: str, program: CronProgram) -> bool | str:
+    """Does lint find the line of a crontab with this schedule to be refused? Misread lines are taken: the values."""
     words = line.split()
     if words[0].startswith("@"):
         schedule = words[0]
@@ -43,15 +43,20 @@ def takes(line: str, program: CronProgram) -> bool:
         return False  # the command stands in a column of the schedule
     else:
         schedule = " ".join(words[:5])
-    return isinstance(read_schedule(schedule, program), CronReading)
+    reading = read_schedule(schedule, program)
+    return isinstance(reading, CronReading) and spelt(field.values for field in reading.fields)
 
 
-def differences(rows: list[tuple[str, dict[str, bool | None]]]) -> list[tuple[str, str]]:
+def differs(line: str, key: str, verdict: Verdict) -> bool:
+    if verdict is None or not comparable(line, key):
+        return False
+    ours = takes(line, CRON_PROGRAMS[key])
+    return ours != verdict if isinstance(verdict, str) else (ours is not False) != verdict
+
+
+def differences(rows: list[tuple[str, dict[str, Verdict]]]) -> list[tuple[str, str]]:
     return [
-        (key, line)
-        for line, verdicts in rows
-        for key, verdict in verdicts.items()
-        if verdict is not None and comparable(line, key) and takes(line, CRON_PROGRAMS[key]) != verdict
+        (key, line) for line, verdicts in rows for key, verdict in verdicts.items() if differs(line, key, verdict)
     ]
 
 
