@@ -25,12 +25,12 @@ _DEBIAN = "/usr/share/java/quartz2.jar:/usr/share/java/slf4j-api.jar"
 
 
 class Question(NamedTuple):
-    """An expression, its zone, the epoch second to count from, and how many instants to name."""
+    """An expression, its zone, the epoch second to count from, and how many instants to name at most."""
 
     text: str
     zone: str
     after: int
-    count: int
+    length: int
 
 
 def class_path() -> str | None:

@@ -23,11 +23,11 @@ def difference(question: Question, answer: list[int] | None) -> tuple[Question, 
         return question, answer, []
     pattern, zone, start = read_quartz(question.text), load_zone(question.zone), question.after + 1
     assert pattern is not None
-    is_full = len(answer) == question.count  # else there are no more before Quartz gives up, in 2099
+    is_full = len(answer) == question.length  # else there are no more before Quartz gives up, in 2099
     end = answer[-1] + 1 if is_full else start + _EIGHT_YEARS
     if unclear_change(pattern, zone, start, end) is not None:
         return None
-    ours = list(islice(instants(pattern, zone, start, end), question.count))
+    ours = list(islice(instants(pattern, zone, start, end), question.length))
     theirs = [second for second in answer if second < end]
     return None if ours == theirs else (question, theirs, ours)
 
