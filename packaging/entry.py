@@ -33,7 +33,7 @@ def _is_helper(arguments: list[str]) -> bool:
         from multiprocessing.resource_tracker import main as track
 
         track(int(tracker[1]))
-        return True
+        os._exit(0)  # it has closed its standard streams, which an ordinary end would flush
     return False
 
 

@@ -18,6 +18,7 @@ _WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "
 _ORDINALS = {1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 5: "5th"}
 _MOST_CLOCK_TIMES = 6
 _LEAST_DAYS_OF_A_STEP = 5
+_MOST_LISTED = 4  # steps of fewer values are named one by one
 _LONGEST = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -167,12 +168,12 @@ def _seconds_text(seconds: list[int], minutes: list[int], hours: list[int]) -> s
     if minute_step and not step and len(seconds) < 60:
         start = f" starting at minute {minutes[0]}" if minutes[0] else ""
         return f"Every {minute_step} minutes{start}, at {_plural('second', seconds)}{_during(hours)}"
-    if minute_step:
+    if minute_step and len(minutes) > _MOST_LISTED:
         start = f" from minute {minutes[0]}" if minutes[0] else ""
         which = f" of every {minute_step}{_ordinal_suffix(minute_step)} minute{start}"
     else:
         which = f" of {_plural('minute', minutes)}"
-    return text + which + (" of every hour" if len(hours) == 24 else f" of {_hours(hours)}")
+    return text + which + f" of {_hours(hours)}"
 
 
 def _ordinal_suffix(number: int) -> str:
@@ -184,8 +185,16 @@ def _plural(unit: str, values: list[int]) -> str:
 
 
 def _hours(hours: list[int]) -> str:
-    names = [f"{h:02}" for h in range(24)]
-    return f"hour{'s' if len(hours) > 1 else ''} {_spoken(hours, names)}"
+    """`every hour`, `every 2nd hour`, or a list, in which a night is `22 through 06`."""
+    if len(hours) == 24:
+        return "every hour"
+    if len(hours) > _MOST_LISTED and (step := _even_step(hours, 24)):
+        return f"every {step}{_ordinal_suffix(step)} hour" + (f" from {hours[0]:02}:00" if hours[0] else "")
+    runs = _runs_around(hours, 24)
+    if runs != _runs(hours):  # over midnight; a night of two hours has no hours between
+        words = [f"{first:02} through {last:02}" if first != last else f"{first:02}" for first, last in runs]
+        return f"hours {_join(words)}"
+    return f"hour{'s' if len(hours) > 1 else ''} {_spoken(hours, [f'{h:02}' for h in range(24)])}"
 
 
 def _during(hours: list[int]) -> str:
@@ -196,6 +205,8 @@ def _during(hours: list[int]) -> str:
     if len(runs) > 3 and (step := _even_step(hours, 24)):
         start = f" from {hours[0]:02}:00" if hours[0] else ""
         return f", in every {step}{_ordinal_suffix(step)} hour{start}"
+    if len(runs) > 1 and all(first == last for first, last in runs):
+        return f", in {_hours(hours)}"
     return f", from {_join([f'{first:02}:00 through {last:02}:59' for first, last in runs])}"
 
 
@@ -279,7 +290,8 @@ def _weekday_run(days: list[int]) -> tuple[int, int] | None:
 
 
 def _rule_text(rule: DayRule) -> str:
-    before_last = f"{rule.number} day{'s' if rule.number != 1 else ''} before the last day of the month"
+    days = "the day" if rule.number == 1 else f"{rule.number} days"
+    before_last = f"{days} before the last day of the month"
     match rule.anchor:
         case Anchor.LAST_DAY:
             return before_last if rule.number else "the last day of the month"

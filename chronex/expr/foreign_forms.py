@@ -17,6 +17,11 @@ _AWS_CRON = re.compile(r"(?i:cron\(.*\)?)")
 _AWS_FIELDS = re.compile(r"(?i:cron)\( *([^ ]+) +([^ ]+) +([^ ]+) +([^ ]+) +([^ ]+) +\* *\)")
 _WEEKDAY = r"(mon|tue|wed|thu|fri|sat|sun)[a-z]*"
 _CALENDAR = re.compile(rf"(?i:{_WEEKDAY}(?:\.\.{_WEEKDAY})?) +(?:\*-\*-\* +)?([0-9]{{1,2}}):([0-9]{{2}})(?::00)?")
+_CLOCK = r"(?: +at +([0-9]{1,2})(?::([0-9]{2}))? *(am|pm)?)?"
+_DAY_IN_WORDS = re.compile(rf"(?i:(?:every +(?:day|{_WEEKDAY}|(weekday|weekend))|daily){_CLOCK})")
+_UNIT_IN_WORDS = re.compile(r"(?i:every +(minute|hour|week|month|year))")
+_OF_UNITS = {"minute": "* * * * *", "hour": "@hourly", "week": "@weekly", "month": "@monthly", "year": "@yearly"}
+_OF_DAYS = {"weekday": "MON-FRI", "weekend": "SAT,SUN"}
 _COMMENT = re.compile(r"((?:[^ #]+ +){4,5}[^ #]+) +(#.*)")
 
 
@@ -38,6 +43,8 @@ def _form(text: str) -> tuple[str | None, str | None]:
     for case, pattern in (("in words", _IN_WORDS), ("AWS rate", _RATE)):
         if match := pattern.fullmatch(text):
             return case, f"@every {match[1]}{_UNITS[match[2].lower()]}"
+    if (meant := _day_in_words(text)) is not None:
+        return "time in words", meant
     if _AWS_CRON.fullmatch(text):
         meant = _five_fields_of_aws(text)
         return "AWS cron" if meant is None else "AWS cron in five fields", meant
@@ -46,6 +53,23 @@ def _form(text: str) -> tuple[str | None, str | None]:
         days = f"{first}-{last}" if last else first
         return "calendar event", f"{int(match[4])} {int(match[3])} * * {days}"
     return None, None
+
+
+def _day_in_words(text: str) -> str | None:
+    """`every day at 9:30`, `every Monday`, `daily at 5 pm`, `every hour` in fields; midnight where no time is said.
+
+    `daily` alone is a nickname without its @, which is told elsewhere."""
+    if match := _UNIT_IN_WORDS.fullmatch(text):
+        return _OF_UNITS[match[1].lower()]
+    match = _DAY_IN_WORDS.fullmatch(text)
+    if match is None or text.lower() == "daily":
+        return None
+    days = match[1][:3].upper() if match[1] else _OF_DAYS.get((match[2] or "").lower(), "*")
+    hour, minute, half = int(match[3] or 0), int(match[4] or 0), (match[5] or "").lower()
+    if half and not 1 <= hour <= 12:
+        return None
+    hour = hour % 12 + 12 * (half == "pm") if half else hour
+    return f"{minute} {hour} * * {days}" if hour < 24 and minute < 60 else None
 
 
 def _five_fields_of_aws(text: str) -> str | None:

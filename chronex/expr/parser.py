@@ -11,7 +11,7 @@ from chronex.expr.iso8601 import Moment, Period, parse_moment, parse_period, per
 from chronex.expr.meaning import ALIASES, AtStart, Body, Cron, Every, Meaning, Once, Repeating
 from chronex.expr.option_block import NO_OPTIONS, Fragment, Options, parse_options
 from chronex.expr.syntax_rules import E010, E011, E012, E013, E014, E017, E021
-from chronex.text.durations import parse_duration, suggest_duration
+from chronex.text.durations import is_too_long, parse_duration, suggest_duration
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 
@@ -288,7 +288,7 @@ def _read_positive(span: Fragment, report: ParseReport) -> int | None:
 
 def _report_duration(rule: Rule, where: str, span: Fragment, report: ParseReport) -> None:
     meant = suggest_duration(span.text)
-    case = "misspelt duration" if meant else "not a duration"
+    case = "too long" if is_too_long(span.text) else "misspelt duration" if meant else "not a duration"
     report.add(rule, where, span.text, span.start, case, fix=meant, value=quoted(span.text), meant=meant)
 
 

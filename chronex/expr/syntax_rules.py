@@ -185,6 +185,7 @@ E010 = _rule(
             (HostMessage(PLAIN, _PLAIN_COUNT),),
         ),
         "in words": Message("an interval is written @every", _DID_YOU_MEAN, (_NOT_FIELDS,)),
+        "time in words": Message("a schedule is written in fields", _DID_YOU_MEAN, (_NOT_FIELDS,)),
         "AWS rate": Message("rate(…) is for AWS", _DID_YOU_MEAN, (_NOT_FIELDS,)),
         "AWS cron": Message(
             "cron(…) is for AWS, which has a year at the end and counts Sunday as 1",
@@ -254,6 +255,7 @@ E011 = _rule(
 _DURATIONS = {
     "misspelt duration": Message("{value} is not a duration", _DID_YOU_MEAN),
     "not a duration": Message("{value} is not a duration", "write a duration such as 30m or 1h30m"),
+    "too long": Message("{value} is longer than the calendar goes", "at most 9,999 years"),
 }
 
 E012 = _rule(

@@ -12,7 +12,7 @@ from chronex.jobfile.parsing import open_toml
 from chronex.jobfile.values import WordReader, filled_text, texts
 from chronex.text.terminal import quoted
 
-CRONS = ("debian", "cronie", "bsd", "busybox", "supercronic")
+CRONS = ("debian", "cronie", "bsd", "busybox", "supercronic", "bcron")
 _CODE = re.compile(r"[A-Za-z][0-9]{0,3}")
 
 

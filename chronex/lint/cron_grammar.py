@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from chronex.lint.cron_programs import BSD, BUSYBOX, CRON_PROGRAMS, CRONIE, DEBIAN, SUPERCRONIC, CronProgram
+from chronex.lint.cron_programs import BCRON, BSD, BUSYBOX, CRON_PROGRAMS, CRONIE, DEBIAN, SUPERCRONIC, CronProgram
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -138,6 +138,8 @@ def read_cron_field(text: str, number: int, program: str) -> CronField:
             return _busybox(text, number)
         case p if p is SUPERCRONIC:
             return _supercronic(text, number)
+        case p if p is BCRON:
+            return _bcron(text, number)
         case p:
             return _VixieReader(text, bounds, p).read()
 
@@ -328,6 +330,54 @@ def _around(first: int, last: int, step: int, size: int) -> Iterator[int]:
         if value == last:
             return
         value = (value + 1) % size
+
+
+# -- bcron ----------------------------------------------------------------------------------------------------------
+
+_BCRON_NAMES = ((), (), (), _MONTHS, _WEEKDAYS)
+_BCRON_ELEMENT = re.compile(r"(\*)|([0-9]+|[A-Za-z]+)(?:-([0-9]+|[A-Za-z]+))?")
+_BCRON_STEP = re.compile(r"/([0-9]+)")
+
+
+def _bcron(text: str, number: int) -> CronField:
+    """Commas may be left out or too many (`5*`, `1,`), a name may be written out, and a step on one value has
+    no effect. Both day fields must match, whatever its manual says."""
+    low, high, _ = FIELD_BOUNDS[number]
+    values: set[int] = set()
+    at = 0
+    while at < len(text):
+        start = at
+        match = _BCRON_ELEMENT.match(text, at)
+        if match is None:
+            raise _StopError(at, at + 1, "not a value")
+        first, last = (low, high) if match[1] else _bcron_bounds(match, number)
+        at, step = match.end(), 1
+        if text[at : at + 1] == "/":
+            slash = _BCRON_STEP.match(text, at)
+            if slash is None or not int(slash[1]):
+                raise _StopError(at, at + 1, "step")  # of 0 it would loop for ever
+            step, at = int(slash[1]), slash.end()
+        if not low <= first <= last <= high:
+            raise _StopError(start, at, "backwards" if last < first else "out of range")
+        values.update(value % 7 if high == 7 else value for value in range(first, last + 1, step))
+        at += text[at : at + 1] == ","
+    is_free = number in (2, 4) or text.startswith("*")
+    return CronField(text, 0, frozenset(values), is_free, used=len(text))
+
+
+def _bcron_bounds(match: re.Match[str], number: int) -> tuple[int, int]:
+    first = _bcron_value(match, 2, number)
+    return first, first if match[3] is None else _bcron_value(match, 3, number)
+
+
+def _bcron_value(match: re.Match[str], group: int, number: int) -> int:
+    word = match[group].lower()
+    if word.isdigit():
+        return _as_c_int(word)
+    names = _BCRON_NAMES[number]
+    if word[:3] not in names or (len(word) > 3 and word not in _LONG_NAMES):
+        raise _StopError(match.start(group), match.end(group), "not a value")
+    return names.index(word[:3]) + FIELD_BOUNDS[number].low
 
 
 # -- supercronic ---------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """The crons: what each one takes and leaves out, and which one will read a file.
 
-What is said of Debian's cron, cronie and BusyBox was seen from the programs themselves (3.0pl1-197, 1.7.2, 1.37.0);
-what is said of the BSDs and of supercronic comes from their documents and sources.
+What is said of Debian's cron, cronie and BusyBox was seen from the programs themselves (3.0pl1-162, 1.7.2, 1.35.0 and
+1.38.0), and so for bcron (0.11), also which values it reads and when it would run next; what is said of the BSDs and
+of supercronic comes from their documents and sources.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ SUPERCRONIC = CronProgram(
     needs_final_newline=False,
     follows_the_clock=True,
 )
+BCRON = CronProgram("bcron", "bcron", nicknames=frozenset(), needs_final_newline=False)
 CRON_PROGRAMS: Mapping[str, CronProgram] = {
-    program.key: program for program in (DEBIAN, CRONIE, BSD, BUSYBOX, SUPERCRONIC)
+    program.key: program for program in (DEBIAN, CRONIE, BSD, BUSYBOX, SUPERCRONIC, BCRON)
 }
 
 # -- which one --------------------------------------------------------------------------------------------------
@@ -86,9 +88,13 @@ def program_of_machine(root: Path = Path("/"), platform: str = sys.platform) -> 
         return said
     if platform == "darwin" or "bsd" in platform:
         return BSD
-    for place in ("usr/bin/cronnext", "etc/sysconfig/crond"):
+    for place, program in (
+        ("usr/bin/cronnext", CRONIE),
+        ("etc/sysconfig/crond", CRONIE),
+        ("usr/sbin/bcron-sched", BCRON),
+    ):
         if (root / place).exists():
-            return CRONIE
+            return program
     for name in _distribution(root):
         if name in _DISTRIBUTIONS:
             return _DISTRIBUTIONS[name]

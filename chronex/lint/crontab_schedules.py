@@ -17,7 +17,7 @@ from chronex.lint.cron_grammar import (
     read_schedule,
     refusals_of,
 )
-from chronex.lint.cron_programs import BUSYBOX, DEBIAN, SUPERCRONIC, CronProgram
+from chronex.lint.cron_programs import BCRON, BUSYBOX, DEBIAN, SUPERCRONIC, CronProgram
 from chronex.lint.hosts import ScheduleHost, as_read_by, policy_for
 from chronex.lint.rules.refusals import E130, E139, refused
 from chronex.text.terminal import quoted
@@ -48,8 +48,8 @@ def judge_crontab(text: str, host: ScheduleHost, zone: Zone, reference_ms: int) 
     speaker = host.key if program not in (BUSYBOX, SUPERCRONIC) else program.key
     advice = advise(parsed._replace(meaning=meaning), zone, reference_ms, policy_for(host, meaning))
     for d in (*parsed.report.warnings, *advice):
-        # What a clock change does to supercronic is not known well enough to be claimed.
-        is_unclear = program is SUPERCRONIC and d.code in _CLOCK_RULES
+        # What a clock change does to supercronic and bcron is not known well enough to be claimed.
+        is_unclear = program in (SUPERCRONIC, BCRON) and d.code in _CLOCK_RULES
         if host.key not in d.rule.silent_for and not is_unclear:
             yield d.for_host(speaker)
 
@@ -135,5 +135,8 @@ def _misread(reading: CronReading, host: ScheduleHost, program: CronProgram) -> 
             names["days"] = shown
             fix = f"1-31/{step[1]}"
             yield diagnostic(E139, where, field.text, field.start, "days from 0", fix=fix, **names)
-        elif program is BUSYBOX and _STEP_ON_ONE_VALUE.fullmatch(field.text):
+        elif program in (BUSYBOX, BCRON) and _STEP_ON_ONE_VALUE.fullmatch(field.text):
             yield diagnostic(E139, where, field.text, field.start, "step without effect", **names)
+    if program is BCRON and reading.fields and not any(reading.fields[n].text.startswith("*") for n in (2, 4)):
+        weekday = reading.fields[4]
+        yield diagnostic(E139, FIELD_NAMES[4], weekday.text, weekday.start, "both days", host=host.title)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # the records need a library that a linter does without
 
 SEVERITIES = (ERROR, WARNING, INFO)  # the worst first
 UNREADABLE = "E140"
+# Of a file with one of these nobody can say what is a key, a text or a comment.
+UNPARSED = frozenset({UNREADABLE, "E137", "J001", "J002", "J003"})
 # A value without quotes must not begin with these in YAML: @daily is refused, * is an alias.
 _OPENS_NO_PLAIN_YAML = ("@", "*")
 

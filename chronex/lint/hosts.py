@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chronex.expr.meaning import ALIASES, Cron, Meaning
-from chronex.lint.cron_programs import BUSYBOX, CRON_PROGRAMS, DEBIAN, SUPERCRONIC, CronProgram
+from chronex.lint.cron_programs import BCRON, BUSYBOX, CRON_PROGRAMS, DEBIAN, SUPERCRONIC, CronProgram
 from chronex.timing.dst import DstPolicy
 
 
@@ -100,9 +100,10 @@ def as_read_by(host: ScheduleHost, meaning: Meaning) -> Meaning:
 
 
 def needs_both_days(host: ScheduleHost, meaning: Meaning) -> bool:
-    """In Vixie's crons a day field that begins with * joins the other by AND, `*/2` and `*/100,1-7` too."""
+    """In Vixie's crons a day field that begins with * joins the other by AND, `*/2` and `*/100,1-7` too; in bcron any
+    does."""
     body = meaning.body
     if host.program in (None, BUSYBOX, SUPERCRONIC) or not isinstance(body, Cron):
         return False
     days = (body.day_of_month, body.day_of_week)
-    return not any(f.is_star for f in days) and any(f.text[0] == "*" for f in days)
+    return not any(f.is_star for f in days) and (host.program is BCRON or any(f.text[0] == "*" for f in days))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from chronex.jobfile.positions import LineIndex, TextNode, scan_toml
-from chronex.lint.findings import Edit, LintFinding
+from chronex.lint.findings import UNPARSED, Edit, LintFinding
 from chronex.lint.rules import is_named
 from chronex.lint.rules.file_rules import ignore_without_code, unused_ignore
 from chronex.lint.source_files import Document
@@ -48,7 +48,8 @@ def without_ignored(document: Document, findings: Iterable[LintFinding]) -> list
         used.update(covering)
         if not covering:
             kept.append(finding)
-    kept.extend(_about(ignores, used))
+    if not any(finding.code in UNPARSED for finding in kept):  # else nobody knows what is a comment and what a text
+        kept.extend(_about(ignores, used))
     return kept
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from chronex.lint.finders import FINDERS
-from chronex.lint.findings import Assumptions, Edit, Fix, LintFinding, ScheduleSite, finding_at, in_order
+from chronex.lint.findings import UNPARSED, Assumptions, Edit, Fix, LintFinding, ScheduleSite, finding_at, in_order
 from chronex.lint.host_schedules import judge
 from chronex.lint.ignores import without_ignored
 from chronex.lint.rules.file_rules import file_too_long
@@ -15,6 +15,8 @@ from chronex.lint.source_files import Document
 
 MAX_CHARACTERS = 2 << 20
 _MOST_ROUNDS = 8
+_MOST_ALONE = 20
+_NO_FILE = UNPARSED | {"J018"}  # a key that is given twice
 
 
 class Analysis(NamedTuple):
@@ -65,31 +67,39 @@ def fixed(
 ) -> Document:
     """With every safe fix applied, and every other one if asked for, again and again until nothing changes.
 
-    A round that would bring new errors is not taken: a fix may never make a file worse.
+    What would bring new errors is not taken: a fix may never make a file worse.
     """
     findings = lint_document(document, assume).findings
     for _ in range(_MOST_ROUNDS):
-        chosen = _together((f for f in findings if is_wanted(f)), with_suggestions=with_suggestions)
-        better = document.with_text(apply_edits(document.text, chosen))
-        if better.text == document.text:
+        fixes = [f.fix for f in findings if f.fix and is_wanted(f) and (f.fix.is_safe or with_suggestions)]
+        alone = [[fix] for fix in fixes[:_MOST_ALONE]] if len(fixes) > 1 else []  # where all together do harm
+        for chosen in [fixes, *alone]:
+            better = document.with_text(apply_edits(document.text, _together(chosen)))
+            if better.text == document.text:
+                continue
+            after = lint_document(better, assume).findings
+            if not _is_worse(after, findings):
+                document, findings = better, after
+                break
+        else:
             break
-        after = lint_document(better, assume).findings
-        if _errors(after) > _errors(findings):
-            break
-        document, findings = better, after
     return document
 
 
-def _errors(findings: Iterable[LintFinding]) -> int:
-    return sum(1 for finding in findings if finding.severity == "error")
+def _is_worse(after: list[LintFinding], before: list[LintFinding]) -> bool:
+    """Has it more errors, or one because of which the file as a whole cannot be read?"""
+    return _errors(after) > _errors(before) or _errors(after, _NO_FILE) > _errors(before, _NO_FILE)
 
 
-def _together(findings: Iterable[LintFinding], *, with_suggestions: bool) -> list[Edit]:
+def _errors(findings: Iterable[LintFinding], codes: frozenset[str] | None = None) -> int:
+    return sum(1 for f in findings if f.severity == "error" and (codes is None or f.code in codes))
+
+
+def _together(fixes: Iterable[Fix]) -> list[Edit]:
     """The edits of all fixes that leave each other alone; the others are tried in the next round."""
     chosen: list[Edit] = []
-    for finding in findings:
-        fix = finding.fix
-        if fix is not None and (fix.is_safe or with_suggestions) and not _touches(fix, chosen):
+    for fix in fixes:
+        if not _touches(fix, chosen):
             chosen.extend(fix.edits)
     return chosen
 

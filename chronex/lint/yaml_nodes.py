@@ -30,16 +30,26 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class YamlScalar(NamedTuple):
-    """`content` is where the value begins when each of its characters stands for itself."""
+    """`content` is where the value begins when each of its characters stands for itself.
+
+    `has_anchor`: the value may stand for other places of the file too, so only its writer should change it.
+    """
 
     value: str
     start: int
     end: int
     content: int | None
+    has_anchor: bool = False
+
+    @property
+    def editable(self) -> int | None:
+        """Where the value begins, None where it is not known or not for this place alone."""
+        return None if self.has_anchor else self.content
 
 
 class YamlMapping(NamedTuple):
-    """`pairs` in the order of the file. `column` is where its keys begin, None in flow style."""
+    """`pairs` in the order of the file. `column` is where its keys begin, None in flow style and behind an anchor or
+    a tag, where a key more would come to other places too, or the column is not known."""
 
     pairs: list[tuple[YamlNode, YamlNode]]
     start: int
@@ -133,7 +143,8 @@ def _node(event: Any, lines: LineIndex, text: str) -> YamlNode | None:
     if isinstance(event, ScalarEvent):
         return _scalar(event, lines, text)
     if isinstance(event, MappingStartEvent):
-        return YamlMapping([], _offset(mark, lines, text), None if event.flow_style else int(mark.column))
+        is_open = not (event.flow_style or event.anchor or event.tag)
+        return YamlMapping([], _offset(mark, lines, text), int(mark.column) if is_open else None)
     if isinstance(event, SequenceStartEvent):
         return YamlSequence([], _offset(event.start_mark, lines, text))
     if isinstance(event, AliasEvent):
@@ -145,7 +156,8 @@ def _scalar(event: Any, lines: LineIndex, text: str) -> YamlScalar:
     start, end = _offset(event.start_mark, lines, text), _offset(event.end_mark, lines, text)
     value: str = event.value
     if event.tag or event.anchor:
-        return YamlScalar(value, start, end, _after_properties(text, start, end, value))
+        content = _after_properties(text, start, end, value)
+        return YamlScalar(value, start, end, content, has_anchor=event.anchor is not None)
     content = start + 1 if event.style in ("'", '"') else start
     return YamlScalar(value, start, end, content if text.startswith(value, content) else None)
 

@@ -49,6 +49,11 @@ def parse_duration(text: str) -> int | None:
     return total if total <= MAX_DURATION_MS else None
 
 
+def is_too_long(text: str) -> bool:
+    """Is this a duration, but one beyond the calendar?"""
+    return parse_duration(text) is None and re.fullmatch(_DURATION, text) is not None
+
+
 def format_duration(ms: int) -> str:
     """The canonical text, exact: `1h30m`, `12s400ms`. Largest unit first, no empty units; zero is `0ms`."""
     if ms == 0:

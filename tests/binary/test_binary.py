@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon.machine import LoggedDaemon
+from tests.daemon.machine import LoggedProgram
 from tests.kit.waits import DEADLINE_S
 
 BINARY = os.environ.get("CHRONEX_BINARY", "")
@@ -36,6 +36,9 @@ run = ["/usr/bin/env"]
 
 
 SLOW = """
+[scheduler]
+on_stop = "cancel"
+
 [jobs.slow]
 schedule = "@once +1s"
 run = "trap 'sleep 1; exit 0' TERM; while :; do sleep 0.1; done"
@@ -52,7 +55,7 @@ def chronex(*arguments: str, cwd: Path | None = None, **environment: str) -> sub
 
 def run_until_an_attempt_has_ended(place: Path, **environment: str) -> None:
     """A daemon until its log says so, however long this machine takes to start it; then it is asked to stop."""
-    daemon = LoggedDaemon(
+    daemon = LoggedProgram(
         [os.path.abspath(BINARY), "run", "--headless"],
         env={**BARE, **environment}, cwd=place, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
     )  # fmt: skip
@@ -103,7 +106,7 @@ def test_a_daemon_finds_new_zones_after_its_temporary_folder_was_cleaned(place: 
     folder = place / "unpacked"
     folder.mkdir()
     environment = {**BARE, "CHRONEX_STORE": str(place / "store"), "TMPDIR": str(folder)}
-    daemon = LoggedDaemon(
+    daemon = LoggedProgram(
         [os.path.abspath(BINARY), "run", "--headless"],
         env=environment, cwd=place, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
     )  # fmt: skip
@@ -128,7 +131,7 @@ def test_metrics_and_ignored_files_have_the_libraries_they_need(place: Path) -> 
     (place / "ignored").mkdir()
     (place / "ignored" / "crontab").write_text("no schedule\n")
     assert chronex("lint", str(place)).returncode == 0
-    daemon = LoggedDaemon(
+    daemon = LoggedProgram(
         [os.path.abspath(BINARY), "run", "--headless"],
         cwd=place, env={**BARE, "CHRONEX_STORE": str(place / "store")}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from tests.kit.waits import DEADLINE_S, until
 EVERY_SECOND = 'schedule = "* * * * * *"\n'
 
 
-class LoggedDaemon(ChronexProcess):
+class _Logged(subprocess.Popen[str]):
     """A daemon whose log is read piece by piece: what follows the line that was waited for is still to be found."""
 
     unread = ""
@@ -48,6 +48,14 @@ class LoggedDaemon(ChronexProcess):
         """Its exit code after SIGTERM."""
         self.terminate()
         return self.ended()
+
+
+class LoggedDaemon(_Logged, ChronexProcess):
+    """`chronex` with these arguments."""
+
+
+class LoggedProgram(_Logged):
+    """A command with all its words: the daemon of a frozen program."""
 
 
 class Machine:

@@ -16,6 +16,12 @@ from chronex.timing import validate
         ("every 5 minutes", "an interval is written @every", "did you mean @every 5m?", "@every 5m"),
         ("Every 2 Hours", "an interval is written @every", "did you mean @every 2h?", "@every 2h"),
         ("every 90s", "an interval is written @every", "did you mean @every 90s?", "@every 90s"),
+        ("every day at 9", "a schedule is written in fields", "did you mean 0 9 * * *?", "0 9 * * *"),
+        ("Daily at 5:30 pm", "a schedule is written in fields", "did you mean 30 17 * * *?", "30 17 * * *"),
+        ("every monday at 12 am", "a schedule is written in fields", "did you mean 0 0 * * MON?", "0 0 * * MON"),
+        ("every weekday at 09:15", "a schedule is written in fields", "did you mean 15 9 * * MON-FRI?", "15 9 * * MON-FRI"),
+        ("every hour", "a schedule is written in fields", "did you mean @hourly?", "@hourly"),
+        ("every day at 25", "expected 5 or 6 fields, got 4", "", None),
         ("rate(5 minutes)", "rate(…) is for AWS", "did you mean @every 5m?", "@every 5m"),
         ("rate(1 day)", "rate(…) is for AWS", "did you mean @every 1d?", "@every 1d"),
         ("Mon..Fri 09:00", "this is a calendar event of systemd", "did you mean 0 9 * * MON-FRI?", "0 9 * * MON-FRI"),
@@ -52,3 +58,9 @@ def test_a_host_without_intervals_is_not_offered_one() -> None:
     (found,) = judge(site, 0)
     assert found.message == "an interval in words is no schedule here; write five fields such as */5 * * * *"
     assert found.fix is None
+
+
+@pytest.mark.parametrize("text", ["@every 100000000d", "@once +100000000d"])
+def test_a_duration_beyond_the_calendar_is_called_too_long(text: str) -> None:
+    (found,) = validate(text).errors
+    assert found.problem == "'100000000d' is longer than the calendar goes"

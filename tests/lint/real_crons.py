@@ -2,7 +2,7 @@
 
 `python -m tests.lint.real_crons 1000` writes a sample of their verdicts to cron_verdicts.json, which the tests compare
 with the grammars where the programs are not installed. CHRONEX_CRONS says how the programs are started, where they
-are not in PATH: `debian=/opt/cron/crontab;cronie=/opt/cronie/crontab;busybox=/opt/busybox`.
+are not in PATH: `debian=/opt/cron/crontab;cronie=/opt/cronie/crontab;busybox=/opt/busybox;bcron=/opt/bcron/bcron-sched`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import random
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 VERDICTS = Path(__file__).parent / "cron_verdicts.json"
@@ -82,7 +83,9 @@ def _element(dice: random.Random, has_names: bool) -> str:
 
 # -- programs -----------------------------------------------------------------------------------------------------
 
-Judge = Callable[[list[str]], list[bool | None]]
+# Whether it takes the line; the values of its fields where the program tells them; None where it gives no answer.
+Verdict = bool | str | None
+Judge = Callable[[list[str]], list[Verdict]]
 
 
 def installed() -> dict[str, Judge]:
@@ -101,14 +104,16 @@ def installed() -> dict[str, Judge]:
             found[key] = _by_check([*shlex.split(given[key]), option])
     if "busybox" in given:
         found["busybox"] = _by_busybox(shlex.split(given["busybox"]))
+    if (bcron := given.get("bcron") or shutil.which("bcron-sched")) is not None:
+        found["bcron"] = _by_bcron(shlex.split(bcron))
     return found
 
 
 def _by_check(command: list[str]) -> Judge:
     """One file for each line: the programs stop at the first fault of a file."""
 
-    def judge(lines: list[str]) -> list[bool | None]:
-        verdicts: list[bool | None] = []
+    def judge(lines: list[str]) -> list[Verdict]:
+        verdicts: list[Verdict] = []
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "tab"
             for line in lines:
@@ -126,8 +131,8 @@ _BATCH = 60
 def _by_busybox(command: list[str]) -> Judge:
     """crond has no option to check: it is started on a directory, and its log says what it could not read."""
 
-    def judge(lines: list[str]) -> list[bool | None]:
-        verdicts: dict[str, bool | None] = {}
+    def judge(lines: list[str]) -> list[Verdict]:
+        verdicts: dict[str, Verdict] = {}
         waiting = [lines[at : at + _BATCH] for at in range(0, len(lines), _BATCH)]
         while waiting:
             batch = waiting.pop()
@@ -144,24 +149,100 @@ def _by_busybox(command: list[str]) -> Judge:
     return judge
 
 
-def _ask_busybox(command: list[str], lines: list[str]) -> list[bool] | None:
+_ROW = re.compile(r"[01]{7,60}|.*parse error.*")
+
+
+def _ask_busybox(command: list[str], lines: list[str]) -> list[Verdict] | None:
+    """At its most talkative it writes a row of digits for each field, and a sentence instead where it cannot read one."""
     with tempfile.TemporaryDirectory() as folder:
         tabs, log = Path(folder) / "tabs", Path(folder) / "log"
         tabs.mkdir()
         (tabs / "root").write_text("".join(f"{line} :\n" for line in lines))
         run = subprocess.Popen([*command, "crond", "-f", "-l", "5", "-L", str(log), "-c", str(tabs)])
-        for _ in range(50):
-            time.sleep(0.02)
+        said = _read_until(run, log, lambda said: len(_rows(said)) >= 5 * len(lines))
+    rows = _rows(said)
+    if len(rows) != 5 * len(lines):
+        return None
+    return [_busybox_verdict(rows[at : at + 5]) for at in range(0, len(rows), 5)]
+
+
+def _rows(said: str) -> list[str]:
+    return [line for line in said.split("\n")[:-1] if _ROW.fullmatch(line)]
+
+
+def _busybox_verdict(rows: list[str]) -> Verdict:
+    if any("error" in row for row in rows):
+        return False
+    fields = [[at for at, digit in enumerate(row) if digit == "1"] for row in rows]
+    fields[3] = [month + 1 for month in fields[3]]
+    return spelt(fields)
+
+
+def _read_until(run: subprocess.Popen[bytes], log: Path, is_whole: Callable[[str], bool]) -> str:
+    """What a program wrote when it had written all, had ended, or was silent for long; it is ended."""
+    try:
+        for _ in range(1_500):
             said = log.read_text("utf-8", "replace") if log.exists() else ""
-            entries = said.split("crond: user:root entry:")[1:]
-            if run.poll() is not None or (len(entries) == len(lines) and said.endswith("\n")):
-                break
-        is_alive = run.poll() is None
+            if is_whole(said) or run.poll() is not None:
+                return said
+            time.sleep(0.02)
+        return ""
+    finally:
         run.kill()
         run.wait()
-    if not is_alive or len(entries) != len(lines):
-        return None
-    return ["parse error" not in entry and entry.count("\n") > 5 for entry in entries]
+
+
+def _by_bcron(command: list[str]) -> Judge:
+    """bcron-sched warns of lines that it does not take, and on SIGUSR1 writes what it made of the others."""
+
+    def judge(lines: list[str]) -> list[Verdict]:
+        verdicts: list[Verdict] = []
+        for at in range(0, len(lines), 10 * _BATCH):
+            verdicts += _ask_bcron(command, lines[at : at + 10 * _BATCH])
+        return verdicts
+
+    return judge
+
+
+_JOB = re.compile(r"M:(\S*) H:(\S*) d:(\S*) m:(\S*) wd:(\S*) .* cmd:\(:([0-9]+)\)")
+
+
+def _ask_bcron(command: list[str], lines: list[str]) -> list[Verdict]:
+    with tempfile.TemporaryDirectory() as folder:
+        tabs, log = Path(folder) / "crontabs", Path(folder) / "log"
+        tabs.mkdir()
+        os.mkfifo(Path(folder) / "trigger")
+        (tabs / "root").write_text(
+            "".join(f"{line} :{number}\n" for number, line in enumerate([*lines, "* * * * *"]))
+        )
+        with log.open("wb") as file:
+            run = subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, stderr=file, env={**os.environ, "BCRON_SPOOL": folder}
+            )
+
+        def is_whole(said: str) -> bool:
+            if "Loading" in said:
+                run.send_signal(signal.SIGUSR1)
+            return f"cmd:(:{len(lines)})" in said
+
+        said = _read_until(run, log, is_whole)
+    assert said, f"bcron-sched hangs on one of {len(lines)} lines"
+    taken = {int(job[6]): spelt(_bcron_values(job)) for job in _JOB.finditer(said)}
+    return [taken.get(number, False) for number in range(len(lines))]
+
+
+def _bcron_values(job: re.Match[str]) -> list[list[int]]:
+    fields = []
+    for number, text in enumerate(job.groups()[:5]):
+        bounds = [element.partition("-") for element in text.split(",") if element]
+        values = [value for first, _, last in bounds for value in range(int(first), int(last or first) + 1)]
+        fields.append([value + 1 for value in values] if number == 3 else values)
+    return fields
+
+
+def spelt(fields: Iterable[Iterable[int]]) -> str:
+    """The values of five fields, in one spelling for all programs."""
+    return " ".join(",".join(map(str, sorted(values))) for values in fields)
 
 
 def comparable(line: str, key: str) -> bool:
@@ -177,16 +258,18 @@ def comparable(line: str, key: str) -> bool:
         is_beyond = any(len(n) > 4 for n in re.findall(r"[0-9]+", line))
         is_beyond = is_beyond or re.search(r"(?:^|[,-])0+(?![0-9])", "".join(words[3:4])) is not None  # month 0
         return not is_beyond and "#" not in line and not words[0].startswith("@") and len(words) >= 5
+    if key == "bcron":  # it loops for ever over a step of 0, and whatever it takes for one
+        return re.search(r"/(?![1-9])", line) is None and not words[0].startswith("@") and len(words) >= 5
     return True
 
 
-def record(count: int, programs: dict[str, Judge], seed: int = 1) -> Iterator[tuple[str, dict[str, bool | None]]]:
+def record(count: int, programs: dict[str, Judge], seed: int = 1) -> Iterator[tuple[str, dict[str, Verdict]]]:
     """Each line with what each program says of it; None also for what is not compared.
 
     BusyBox dies of some of those, and each death costs a search for the line in its batch: they are not asked.
     """
     lines = schedules(count, seed)
-    answers: dict[str, dict[str, bool | None]] = {}
+    answers: dict[str, dict[str, Verdict]] = {}
     for key, judge in programs.items():
         asked = [line for line in lines if comparable(line, key)]
         answers[key] = dict(zip(asked, judge(asked), strict=True))

@@ -9,6 +9,7 @@ import pytest
 
 from chronex.lint.cron_grammar import CronReading, read_schedule
 from chronex.lint.cron_programs import (
+    BCRON,
     BSD,
     BUSYBOX,
     CRON_PROGRAMS,
@@ -26,14 +27,14 @@ from chronex.lint.linter import lint_document
 from chronex.lint.source_files import open_document
 from tests.lint.golden import NOW_MS
 from tests.lint.linting import assume
-from tests.lint.real_crons import VERDICTS, comparable, installed, record
+from tests.lint.real_crons import VERDICTS, Verdict, comparable, installed, record, spelt
 from tests.lint.test_hosts import place
 
-ROWS: list[tuple[str, dict[str, bool | None]]] = [tuple(row) for row in json.loads(VERDICTS.read_text())]
+ROWS: list[tuple[str, dict[str, Verdict]]] = [tuple(row) for row in json.loads(VERDICTS.read_text())]
 
 
-def takes(line: str, program: CronProgram) -> bool:
-    """Does lint find the line of a crontab with this schedule to be refused? Misread lines are taken."""
+def takes(line: str, program: CronProgram) -> bool | str:
+    """Does lint find the line of a crontab with this schedule to be refused? Misread lines are taken: the values."""
     words = line.split()
     if words[0].startswith("@"):
         schedule = words[0]
@@ -43,21 +44,26 @@ def takes(line: str, program: CronProgram) -> bool:
         return False  # the command stands in a column of the schedule
     else:
         schedule = " ".join(words[:5])
-    return isinstance(read_schedule(schedule, program), CronReading)
+    reading = read_schedule(schedule, program)
+    return isinstance(reading, CronReading) and spelt(field.values for field in reading.fields)
 
 
-def differences(rows: list[tuple[str, dict[str, bool | None]]]) -> list[tuple[str, str]]:
+def differs(line: str, key: str, verdict: Verdict) -> bool:
+    if verdict is None or not comparable(line, key):
+        return False
+    ours = takes(line, CRON_PROGRAMS[key])
+    return ours != verdict if isinstance(verdict, str) else (ours is not False) != verdict
+
+
+def differences(rows: list[tuple[str, dict[str, Verdict]]]) -> list[tuple[str, str]]:
     return [
-        (key, line)
-        for line, verdicts in rows
-        for key, verdict in verdicts.items()
-        if verdict is not None and comparable(line, key) and takes(line, CRON_PROGRAMS[key]) != verdict
+        (key, line) for line, verdicts in rows for key, verdict in verdicts.items() if differs(line, key, verdict)
     ]
 
 
 def test_the_grammars_agree_with_the_recorded_verdicts_of_the_programs() -> None:
     assert len(ROWS) >= 1000
-    assert {key for _, verdicts in ROWS for key in verdicts} == {"debian", "cronie", "busybox"}
+    assert {key for _, verdicts in ROWS for key in verdicts} == {"debian", "cronie", "busybox", "bcron"}
     assert differences(ROWS) == []
 
 
@@ -124,6 +130,11 @@ def said(text: str, program: CronProgram) -> list[str]:
         ("@every_minute", BSD, []),
         ("@midnight", SUPERCRONIC, ["E130 supercronic does not know '@midnight'; it takes @annually, @daily, @hourly, @monthly, @weekly, @yearly"]),
         ("0 9 * * 7", BUSYBOX, ["E130 '7' is out of range [0, 6]"]),
+        ("0/15 * * * *", BCRON, ["E139 bcron leaves out the step of '0/15'; write a range before the slash"]),
+        ("0 22-6 * * *", BCRON, ["E130 '22-6' runs backwards, which bcron refuses; write 22-23,0-6"]),
+        ("0 9 1 * MON", BCRON, ["E139 bcron runs it only when both day fields match; other crons run it when either does; write * in one of them"]),
+        ("0 9 */2 * monday", BCRON, []),
+        ("@daily", BCRON, ["E130 bcron does not know '@daily'; write five fields such as 17 4 * * *"]),
     ],
     ids=lambda value: getattr(value, "key", value if isinstance(value, str) else None),
 )  # fmt: skip
@@ -148,6 +159,7 @@ def upcoming(text: str, program: CronProgram, count: int = 3) -> list[str]:
         ("0 9 */2 * MON", DEBIAN, ["01-11 09:00", "01-25 09:00", "02-01 09:00"]),
         ("0 9 1-31/2 * MON", BUSYBOX, ["01-01 09:00", "01-03 09:00", "01-04 09:00"]),
         ("5/20 9 * * *", BSD, ["01-01 09:05", "01-01 09:25", "01-01 09:45"]),
+        ("0 9 */2 * MON", BCRON, ["01-11 09:00", "01-25 09:00", "02-01 09:00"]),
         ("0~59 9 * * *", CRONIE, []),
         ("@reboot", DEBIAN, []),
     ],
@@ -194,6 +206,7 @@ def findings(path: str, text: str, program: CronProgram | None = DEBIAN) -> list
         ("crontab", "*/10 17 4 * * * * /with-seconds-and-year\n", SUPERCRONIC, []),
         ("crontab", "@daily * 15 /a\n17 4 * * * *x /b\n", DEBIAN, ["E130", "E130"]),
         ("crontab", "17 4 * * * /no-newline", BUSYBOX, []),
+        ("crontab", "17 4 * * * *x $(date +%F)\n", BCRON, []),
         ("crontab", "RANDOM_DELAY=5\n0~30 4 * * * /a\n", None, []),
         ("etc/crontabs/root", "0 22-1 * * * /a\n", None, []),
     ],
@@ -211,7 +224,7 @@ def test_times_under_a_zone_that_is_not_read_are_those_of_the_machine() -> None:
     }
     assert zones == {
         "debian": "Europe/Berlin", "cronie": "Asia/Tokyo", "bsd": "Europe/Berlin", "busybox": "Europe/Berlin",
-        "supercronic": "Asia/Tokyo",
+        "supercronic": "Asia/Tokyo", "bcron": "Europe/Berlin",
     }  # fmt: skip
 
 

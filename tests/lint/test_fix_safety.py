@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from chronex.errors import UnknownZoneError
-from chronex.imports.oracle import CRON, KUBERNETES, five_years, instants, pattern_of
+from chronex.imports.oracle import KUBERNETES, five_years, instants, pattern_of, rules_of
+from chronex.lint.cron_programs import CRON_PROGRAMS, CronProgram
 from chronex.lint.findings import ScheduleSite
 from chronex.lint.host_schedules import schedule_of
 from chronex.lint.linter import fixed, lint_document
@@ -22,10 +24,12 @@ from chronex.lint.source_files import Document, open_document
 from chronex.timing.zones import Zone, load_zone
 from tests.lint.golden import CASES, NOW_MS, Case
 from tests.lint.linting import assume
+from tests.lint.odd_files import odd_file
 
 REAL = Path(__file__).parent / "real"
 START, END = five_years(NOW_MS // 1000)
 DAY = 86_400
+FIVE_FIELDS = ("crontab", "github", "kubernetes", "azure", "dependabot")
 _SHORT = {
     name: name[:3]
     for names in (
@@ -64,8 +68,8 @@ def fires(site: ScheduleSite, spans: list[tuple[int, int]]) -> list[int] | None:
         zone = load_zone(site.zone.name)
     except UnknownZoneError:
         return None
-    if site.host.key in ("crontab", "github", "kubernetes") and not site.text.startswith("@"):
-        rules = CRON if site.host.key == "crontab" else KUBERNETES
+    if site.host.key in FIVE_FIELDS and not site.text.startswith("@"):
+        rules = rules_of(site.host.program) if site.host.program else KUBERNETES
         pattern = pattern_of(site.text, rules)
         if pattern is None:
             return None
@@ -94,19 +98,23 @@ def without_schedules(document: Document, sites: list[ScheduleSite]) -> str:
     text = document.text
     for site in reversed(sites):
         text = text[: site.start] + text[site.end :]
-    return text.casefold().replace(" ", "_").replace("-", "_")
+    text = re.sub(r"[ \t]*(?:# chronex: ignore[^'\"\n\r]*)?(?=\r?$)", "", text, flags=re.MULTILINE)
+    return re.sub("['\"]", "", text.casefold().replace(" ", "_").replace("-", "_"))
 
 
-def check(document: Document, dice: random.Random, *, everything: bool = False) -> int:
+def check(
+    document: Document, dice: random.Random, *, everything: bool = False, cron: CronProgram | None = None
+) -> int:
     """How many sites were compared."""
-    better = fixed(document, assume())
-    assert fixed(better, assume()).text == better.text
+    assumed = assume()._replace(cron=cron)
+    better = fixed(document, assumed)
+    assert fixed(better, assumed).text == better.text
     if better.text == document.text:
         return 0
-    before, after = lint_document(document, assume()), lint_document(better, assume())
+    before, after = lint_document(document, assumed), lint_document(better, assumed)
     if document.kind in ("crontab", "cron.d"):
         assert rest_of_lines(better) == rest_of_lines(document)
-    if any(f.code in ("E137", "E140", "E133", "J002") for f in before.findings):
+    if any(f.code in ("E137", "E140", "E133", "J002", "J018") for f in before.findings):
         return 0  # no host reads any of it
     assert len(before.sites) == len(after.sites)
     is_refused = document.kind == "chronex" and any(f.severity == "error" for f in before.findings)
@@ -216,6 +224,18 @@ def test_files_of_people_fire_as_before() -> None:
     for name, text in real_files():
         check(open_document(name, text), dice)
         check(open_document(name, mutated(text, dice)), dice)
+
+
+@pytest.mark.parametrize("seeds", [range(150), pytest.param(range(150, 6_000), marks=pytest.mark.torture)], ids=len)
+def test_oddly_written_files_of_every_kind_fire_as_before(seeds: range) -> None:
+    compared: Counter[str | None] = Counter()
+    for seed in seeds:
+        dice = random.Random(seed)
+        document, cron = odd_file(dice), dice.choice([*CRON_PROGRAMS.values()])
+        compared[document.kind] += check(document, dice, cron=cron)
+    assert all(
+        compared[kind] for kind in ("crontab", "cron.d", "k8s", "github", "azure", "trigger", "python", "chronex")
+    )
 
 
 @pytest.mark.torture

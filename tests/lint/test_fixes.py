@@ -121,3 +121,38 @@ def test_a_byte_order_mark_is_kept_apart() -> None:
     document = open_document("a.crontab", "\ufeff@Weekly /b\n")
     assert document.has_mark
     assert fixed(document, assume()).text == "@weekly /b\n"
+
+
+_LIST = "kind: List\nitems:\n- kind: CronJob\n  spec:"
+_SCRIPT = "jobs:\n  a:\n    steps:\n    - run: |\n        - cron: */5 * * * *\n        # chronex: ignore[W111]\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        # Other places of the file have it by an alias: the zone would come to one of them only.
+        ("a.yaml", f'{_LIST}\n    schedule: &s "TZ=Asia/Tokyo 17 4 * * *"\n- kind: CronJob\n  spec:\n    schedule: *s\n'),
+        ("a.yaml", f'{_LIST} &s\n    schedule: "TZ=Asia/Tokyo 17 4 * * *"\n- kind: CronJob\n  spec: *s\n'),
+        ("a.yaml", 'kind: CronJob\nspec: !!map\n  schedule: "TZ=Asia/Tokyo 17 4 * * *"\n'),
+        ("a.yaml", 'kind: CronJob\nspec:\n  schedule: &s "17 4 * * 7"\n  jobTemplate: *s\n'),
+        # What is included may have a timeZone.
+        ("a.yaml", 'kind: CronJob\nspec:\n  schedule: "TZ=Asia/Tokyo 17 4 * * *"\n  {{- include "zone" . | nindent 2 }}\n'),
+        # Where the YAML is broken, nobody knows a comment from a text.
+        (".github/workflows/a.yml", "on:\n  schedule:\n    - cron: '17 4 * * *'\n  x: echo \"a: # chronex: ignore[W111]\"\n"),
+        (".github/workflows/a.yml", "on:\n  schedule:\n    - cron: '17 4 * * *'\n" + _SCRIPT + "  - x: [\n"),
+    ],
+)  # fmt: skip
+def test_what_could_stand_for_something_else_is_not_changed(path: str, text: str) -> None:
+    assert fixed(open_document(path, text), assume()).text == text
+
+
+def test_a_script_that_writes_a_schedule_is_left_as_it_is() -> None:
+    text = "on:\n  schedule:\n    - cron: */15 * * * *\n" + _SCRIPT
+    better = fixed(open_document(".github/workflows/a.yml", text), assume()).text
+    assert better == text.replace("*/15 * * * *", '"*/15 * * * *"')
+
+
+def test_a_fix_that_would_break_the_file_is_left_out_and_the_others_are_applied() -> None:
+    text = "[jobs.a]\nschedule = '17 4 * * Monday'\nrun = 'x'\nOverlap = 'skip'\noverlap = 'allow'\n"
+    better = fixed(open_document("chronex.toml", text), assume()).text
+    assert better == text.replace("Monday", "MON")  # not the key twice

@@ -108,7 +108,7 @@ def test_an_editor_shows_what_the_settings_leave(folder: Path) -> None:
         ('ignore = ["all"]', "'all' is no code of a rule; write W111, or W11 for all that begin so"),
         ('ignore = ["W999"]', "no rule begins with 'W999'"),
         ('per_file_ignores = { "x" = ["X1"] }', "no rule begins with 'X1'"),
-        ('cron = "vixie"', "cron cannot be 'vixie'; it is one of debian, cronie, bsd, busybox, supercronic"),
+        ('cron = "vixie"', "cron cannot be 'vixie'; it is one of debian, cronie, bsd, busybox, supercronic, bcron"),
         ("ignore = [", ".chronex-lint.toml:1:11: "),
     ],
 )

@@ -46,7 +46,7 @@ def import_jobs(
     tz: ZoneName = None,
     cron: Annotated[
         str | None,
-        typer.Option(help="debian, cronie, bsd, busybox or supercronic has read it so far.", metavar="CRON"),
+        typer.Option(help="debian, cronie, bsd, busybox, supercronic or bcron has read it so far.", metavar="CRON"),
     ] = None,
     now: Annotated[
         str | None, typer.Option(help="Count the five years from this ISO 8601 time.", metavar="TIME")

@@ -54,7 +54,9 @@ LintZone = Annotated[
 ]
 WhichCron = Annotated[
     str | None,
-    typer.Option("--cron", help="debian, cronie, bsd, busybox or supercronic reads the crontabs.", metavar="CRON"),
+    typer.Option(
+        "--cron", help="debian, cronie, bsd, busybox, supercronic or bcron reads the crontabs.", metavar="CRON"
+    ),
 ]
 LintNow = Annotated[str | None, typer.Option(help="Judge dates from this ISO 8601 time.", metavar="TIME")]
 Isolated = Annotated[bool, typer.Option("--isolated", help="Read no settings from files.")]

@@ -19,7 +19,7 @@ def lsp(
     ] = None,
     cron: Annotated[
         str | None,
-        typer.Option(help="debian, cronie, bsd, busybox or supercronic reads the crontabs.", metavar="CRON"),
+        typer.Option(help="debian, cronie, bsd, busybox, supercronic or bcron reads the crontabs.", metavar="CRON"),
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Show what the server can do, and exit.")] = False,
 ) -> int:

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from chronex.errors import UnknownZoneError
 from chronex.lint.cron_grammar import CronReading, read_schedule
-from chronex.lint.cron_programs import BUSYBOX, SUPERCRONIC, CronProgram, program_of_file
+from chronex.lint.cron_programs import BCRON, BUSYBOX, SUPERCRONIC, CronProgram, program_of_file
 from chronex.lint.findings import Assumptions, FinderResult, ScheduleSite, ZoneNote
 from chronex.lint.hosts import CHRONEX, CRON_HOSTS, POSIX, SYSTEMD
 from chronex.lint.rules.crontab_rules import (
@@ -107,7 +107,7 @@ class _CrontabReader:
         if self._has_sixth_field(schedule, columns) and (extra := _FIELD_LIKE.match(columns)):
             self.found.findings.append(sixth_column(at, columns_at + extra.end(1)))
             return
-        if columns.startswith("*") and self.program not in (BUSYBOX, SUPERCRONIC):
+        if columns.startswith("*") and self.program not in (BUSYBOX, SUPERCRONIC, BCRON):
             self.found.findings.append(star_for_a_command(columns_at, self.program.title))
             return
         if self.has_user:
@@ -117,7 +117,8 @@ class _CrontabReader:
             self.found.findings.extend(own_crontab_columns(schedule, at, columns, columns_at))
         site = ScheduleSite(schedule, at, at + len(schedule), at, self.host, self.zone, _name_of(command))
         self.found.sites.append(site)
-        self.found.findings.extend(percent_signs(command, start + len(line) - len(command)))
+        if self.program is not BCRON:  # which hands the whole line to the shell
+            self.found.findings.extend(percent_signs(command, start + len(line) - len(command)))
         self.found.findings.extend(month_for_monthly(site, f"{self.comment} {command}"))
 
     def _schedule(self, line: str) -> re.Match[str] | None:

@@ -19,7 +19,7 @@ _ZONE_PREFIX = re.compile(r"[ \t]*((?:CRON_)?TZ=([^ \t]*)[ \t]+)")
 def _zone_of(zone: YamlScalar) -> Iterator[LintFinding]:
     start = zone.start if zone.content is None else zone.content
     end = zone.end if zone.content is None else start + len(zone.value)
-    yield from zone_findings(zone.value, start, end, fixable=zone.content is not None)
+    yield from zone_findings(zone.value, start, end, fixable=zone.editable is not None)
 
 
 # -- GitHub workflows -------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def _workflow_entry(entry: YamlMapping, root: YamlMapping, found: FinderResult) 
 
 def _site(cron: YamlScalar, host: ScheduleHost, zone: ZoneNote, name: str) -> ScheduleSite:
     """A block scalar ends with a line end, which every host leaves out."""
-    return ScheduleSite(cron.value.rstrip("\r\n"), cron.start, cron.end, cron.content, host, zone, name)
+    return ScheduleSite(cron.value.rstrip("\r\n"), cron.start, cron.end, cron.editable, host, zone, name)
 
 
 # -- Azure Pipelines and Dependabot -----------------------------------------------------------------------
@@ -221,7 +221,8 @@ def _zone_in_schedule(prefix: re.Match[str], schedule: YamlScalar, spec: YamlMap
     start = schedule.start if schedule.content is None else schedule.content + prefix.start(1)
     end = schedule.end if schedule.content is None else schedule.content + prefix.end(1)
     edits: tuple[Edit, ...] = ()
-    if schedule.content is not None and spec.column is not None and spec.get("timeZone") is None:
+    is_alone = spec.get("timeZone") is None and not is_template(text)  # a template may bring one by an include
+    if schedule.editable is not None and spec.column is not None and is_alone:
         line_end = text.find("\n", schedule.end)
         at = len(text) if line_end < 0 else line_end - (text[line_end - 1] == "\r")
         newline = "\r\n" if "\r\n" in text else "\n"

@@ -48,12 +48,43 @@ def file_too_long(length: int, limit: int) -> LintFinding:
 
 def yaml_faults(text: str, reason: str, offset: int) -> Iterator[LintFinding]:
     """A star without quotes is the fault that schedules bring into YAML; any other is the YAML's own."""
-    stars = list(_UNQUOTED_STAR.finditer(text))
+    stars = [star for star in _UNQUOTED_STAR.finditer(_without_block_scalars(text)) if star[1]]
     for star in stars:
         start, end = star.span(1)
         yield finding(E137, start, end, fix=Fix("put it in quotes", (Edit(start, end, f'"{star[1]}"'),)))
     if not stars:
         yield finding(E140, offset, offset + 1, "not YAML", reason=reason)
+
+
+_BLOCK_STYLE = re.compile(r"[|>][0-9+-]{0,2}")
+_DASHES = re.compile(r"[ -]*(?<![^ ])")  # of sequences; the key stands behind them
+
+
+def _without_block_scalars(text: str) -> str:
+    """The text with blanks for what stands in block scalars: scripts, whose lines are no keys of the file."""
+    lines: list[str] = []
+    column = -1  # of the key whose block scalar goes on
+    for line in text.split("\n"):
+        indent = len(line) - len(line.lstrip(" "))
+        if column >= 0 and (indent > column or not line.strip()):
+            lines.append(" " * len(line))
+            continue
+        column = _key_column(line) if _opens_block_scalar(line) else -1
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _opens_block_scalar(line: str) -> bool:
+    words = line.partition(" #")[0].split()
+    is_value = any(word == "-" or word.endswith(":") for word in words[-4:-1])  # an anchor or a tag may stand between
+    return is_value and _BLOCK_STYLE.fullmatch(words[-1]) is not None
+
+
+def _key_column(line: str) -> int:
+    """Of the key, or of the dash before a text that is an item itself."""
+    match = _DASHES.match(line)
+    column = match.end() if match else 0
+    return column if line[column : column + 1] not in tuple("|>&!") else max(line.rfind("-", 0, column), 0)
 
 
 W141 = Rule(

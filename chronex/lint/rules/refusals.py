@@ -76,6 +76,10 @@ E139 = Rule(
             "{host} counts days from 0, so that {value} is {days} and so on; other crons begin with 1", "write 1-31/n"
         ),
         "step without effect": Message("{host} leaves out the step of {value}", "write a range before the slash"),
+        "both days": Message(
+            "{host} runs it only when both day fields match; other crons run it when either does",
+            "write * in one of them",
+        ),
     },
 )
 
