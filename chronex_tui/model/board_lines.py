@@ -107,7 +107,8 @@ def counts_line(
         right.append((f"{cell_safe(problem)}   ", "failed"))
     elif filter_text:
         right.append((f"filter: {cell_safe(filter_text)}   ", "key"))
-    right.append((f"{matched:,} of {total:,} jobs " if filter_text else f"{total:,} jobs ", "dim"))
+    jobs = f"{count(total, 'job')} "
+    right.append((f"{matched:,} of {jobs}" if filter_text else jobs, "dim"))
     # The zone is always named, because times of several zones look alike; all else becomes shorter for it.
     zone = display.times_text
     long, short, city = f"times in {zone} (T)   ", f"{zone} (T)   ", f"{zone.rpartition('/')[2]} (T)   "
@@ -115,8 +116,12 @@ def counts_line(
     every = [*every, *_waiting_notices(snapshot)]
     ways = [(every, long), (words, long), (words, short), (words, city), (signs, short), (signs, city)]
     if trouble := worst_trouble(snapshot):
+        # What needs a person is named before the counts have words: the signs are those of the list.
         told = (trouble, "failed")
-        ways[:0] = [([*every, told], long), ([*words, told], long), ([*words, told], short), ([*words, told], city)]
+        brief = (trouble.partition(", ")[0], "failed")
+        forms = [(every, told, long), (words, told, long), (words, told, short), (words, told, city),
+                 (signs, told, short), (signs, told, city), (signs, brief, short), (signs, brief, city)]  # fmt: skip
+        ways[:0] = [([*counts, text], label) for counts, text, label in forms]
     left, label = next((way for way in ways if line_width((*way[0], (way[1], ""), *right)) + 2 <= cells), ways[-1])
     right.insert(0, (label, "dim"))
     while len(right) > 1 and line_width((*left, *right)) > cells:

@@ -20,7 +20,7 @@ COLUMNS = (
     Column("job", "  JOB", 16, share=4, most=40),
     Column("schedule", "SCHEDULE", 14, share=2, rank=8, most=30),
     Column("next", "NEXT", 16, share=1, rank=1, most=24),
-    Column("last", "LAST", 17, share=2, rank=2, most=30),
+    Column("last", "LAST", 18, share=2, rank=2, most=30),
     Column("retry", "RETRY", 7, rank=4, most=10),
     Column("zone", "ZONE", 16, share=2, rank=9, most=24),
 )

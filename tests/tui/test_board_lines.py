@@ -100,6 +100,22 @@ def test_the_worst_trouble_is_the_one_that_needs_a_person_first(found: Snapshot,
     assert worst_trouble(found) == told
 
 
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [(120, "worst: sync-s3, failed 2 times in a row"), (80, "worst: sync-s3 "), (70, "worst: sync-s3 ")],
+)
+def test_the_worst_trouble_is_named_before_the_counts_have_words(cells: int, told: str) -> None:
+    found = snapshot(FAILED_TWICE)
+    assert found.summary is not None
+    counts = dict.fromkeys((Situation.RUNNING, Situation.FAILED, Situation.QUEUED, Situation.PAUSED), 1)
+    busy = replace(found, summary=found.summary._replace(counts={**found.summary.counts, **counts}))
+    line = plain([counts_line(busy, DISPLAY, cells, "", 1)])
+    assert told in line
+    assert "Berlin (T)" in line
+    assert line.endswith(" 1 job ")
+    assert len(line) == cells
+
+
 def test_notices_that_wait_are_counted_where_there_is_room() -> None:
     assert "2 notices waiting" in plain([counts_line(snapshot(row(0), notices=2), DISPLAY, 160, "", 1)])
     assert "notice" not in plain([counts_line(snapshot(row(0)), DISPLAY, 160, "", 1)])
