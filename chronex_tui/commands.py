@@ -16,14 +16,14 @@ from chronex.engine.commands.nodes import drain_node
 from chronex.errors import ChronexError, NotPossibleError
 from chronex.jobfile.keymap import BY_ID
 from chronex.model.occurrence import Occurrence
-from chronex.model.reasons import text_of
+from chronex.model.reasons import text_of, words_of
 from chronex.model.states import RunState
 from chronex.storage.records import Records
 from chronex.storage.scopes import WHOLE, of_jobs
 from chronex.text.terminal import cell_safe
 from chronex_tui.data import CommandDone, DataArrived, Worker
 from chronex_tui.model.available_actions import shell_command
-from chronex_tui.model.display import count, full_stamp
+from chronex_tui.model.display import count, full_stamp, word
 from chronex_tui.model.runs_table import run_name, state_of, took
 from chronex_tui.model.snapshot import RunItem, RunKey
 from chronex_tui.screens.dialogs import LETTERS, Choice, choose, confirm
@@ -245,10 +245,13 @@ class StoreCommands:
         return [item for item in live if item.key.job in names]
 
     def _describe(self, item: RunItem) -> str:
+        return f"{item.key.job}, scheduled for {self._when_and_how(item)}"
+
+    def _when_and_how(self, item: RunItem) -> str:
         job = self.state.job_of(item.key.job)
         zone = self.state.display.zone_of(job) if job else self.state.display.board_zone
         spent = f", {took(item, self.state.now_ms)}" if item.started_ms else ""
-        return f"{item.key.job}, scheduled for {full_stamp(item.key.nominal_ms, zone)}: {state_of(item)}{spent}"
+        return f"{full_stamp(item.key.nominal_ms, zone)}: {word(state_of(item))}{spent}"
 
     def replay(self) -> None:
         """On the Runs screen the run under the cursor; elsewhere one is chosen, or all dead letters of the job."""
@@ -272,7 +275,7 @@ class StoreCommands:
         choices = [Choice("a", "all", f"all {count(len(dead), 'dead letter')} of {name}")] if len(dead) > 1 else []
         by_letter = dict(zip((letter for letter in LETTERS if letter != "a"), offered, strict=False))
         for letter, item in by_letter.items():
-            choices.append(Choice(letter, letter, self._describe(item), cell_safe(text_of(item.reason))))
+            choices.append(Choice(letter, letter, self._when_and_how(item), cell_safe(text_of(item.reason))))
 
         def replay_choice(answer: str) -> None:
             self._replay(dead if answer == "all" else [by_letter[answer]])
@@ -326,7 +329,7 @@ def trigger_jobs(records: Records, names: Sequence[str], actor: Actor) -> Comman
     if skipped:
         return CommandResult("; ".join(skipped[:3]), is_refused=True)
     queued = next((one for one in found if one.answer is TriggerAnswer.QUEUED), None)
-    tail = "" if queued is None else f"; {queued.occurrence.job} waits: {text_of(queued.reason)}"
+    tail = "" if queued is None else f"; {queued.occurrence.job} waits: {words_of(queued.reason)}"
     return CommandResult(f"asked to run {_list(names)}{tail}")
 
 

@@ -174,10 +174,11 @@ class LogRead(NamedTuple):
 
 
 class WhyRead(NamedTuple):
-    """The chain of causes of one or two instants of a job."""
+    """The chain of causes of one or two instants of a job, or why there is none."""
 
     job: str
     answers: tuple[WhyAnswer, ...]
+    problem: str = ""
 
 
 class OutputRead(NamedTuple):
@@ -203,6 +204,13 @@ class BusiestMinuteFound(NamedTuple):
     """The busiest minute of the coming week, if any two jobs start together."""
 
     busiest_minute: BusiestMinute | None
+
+
+class ScheduleExplained(NamedTuple):
+    """What `chronex explain` says of a job's schedules, with its colours."""
+
+    job: str
+    texts: tuple[str, ...]
 
 
 class CommandDone(NamedTuple):

@@ -17,6 +17,7 @@ from chronex_tui.data import (
     NodesRead,
     OutputRead,
     RunRead,
+    ScheduleExplained,
     WhyRead,
 )
 from chronex_tui.model.attempt_output import read_tail
@@ -217,7 +218,7 @@ class DataRequests:
                 screen = open_log_screen(self.app)
                 if screen is not None:
                     screen.show_output(output)
-            case WhyRead() | BusiestMinuteFound():
+            case WhyRead() | BusiestMinuteFound() | ScheduleExplained():
                 self._show_answer(value)
             case _:
                 self._receive_computed(value)
@@ -264,7 +265,7 @@ class DataRequests:
             self._opens_log = False
             self.app.do("log")
 
-    def _show_answer(self, value: WhyRead | BusiestMinuteFound) -> None:
+    def _show_answer(self, value: WhyRead | BusiestMinuteFound | ScheduleExplained) -> None:
         from chronex_tui.screens.explanations import answer_dialog
 
         dialog = answer_dialog(self.app)

@@ -322,6 +322,11 @@ class State:
         """The order of the jobs, as the frame of the table says it."""
         return f"by {self.sort}{', reversed' if self.reverse else ''} (s)"
 
+    @property
+    def order_mark(self) -> str:
+        """Behind the title of the column that the jobs are ordered by."""
+        return "↑" if self.reverse else "↓"
+
     def next_sort(self) -> None:
         self.sort = SORT_ORDER[(SORT_ORDER.index(self.sort) + 1) % len(SORT_ORDER)]
 

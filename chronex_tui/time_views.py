@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from chronex_tui.model.clock_days import POLICIES, ClockDay, change_lines, no_change_line, title_line
-from chronex_tui.model.density import WEEK, busiest_line, heatmap_lines, hour_lines, legend_line
+from chronex_tui.model.density import WEEK, busiest_lines, heatmap_lines, hour_lines, legend_line
 from chronex_tui.model.display import count, stamp
 from chronex_tui.model.lanes import LanesTable, legend, zoom_text
 from chronex_tui.model.layout import Line
@@ -178,7 +178,7 @@ class DensityView(View):
             *heatmap_lines(heatmap, display, self.state.cursor, width),
             (),
             legend_line(heatmap, display),
-            ((("  ", "")), *busiest_line(heatmap, display)),
+            *busiest_lines(heatmap, display, width),
         ]
 
     def _cell(self, width: int, height: int) -> Sequence[Line]:

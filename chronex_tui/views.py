@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.containers import Container
@@ -12,7 +13,7 @@ from textual.markup import escape
 from chronex.text.terminal import cell_safe
 from chronex_tui.model.board_lines import no_jobs, no_match, no_runs
 from chronex_tui.model.clock_days import change_lines, no_change_line, title_line
-from chronex_tui.model.density import busiest_line, heatmap_lines, legend_line
+from chronex_tui.model.density import busiest_lines, heatmap_lines, legend_line
 from chronex_tui.model.job_detail import detail_lines
 from chronex_tui.model.lanes import timeline_lines
 from chronex_tui.model.layout import Line
@@ -81,8 +82,55 @@ class View(Container):
         return [((cell_safe(line), ""),) for line in self.state.log[-height:]]
 
 
-class JobsView(View):
+class JobListView(View):
+    """A view with the list of jobs: its cursor is the selected job, and a panel stands in for an empty list."""
+
+    LIST: ClassVar[str]
+    EMPTY: ClassVar[str]
+
+    def compose_list(self) -> ComposeResult:
+        yield Table(self.palette, id=self.LIST, classes="framed", title="Jobs")
+        yield Panel(self._empty, self.palette, id=self.EMPTY, classes="framed", title="Jobs")
+
+    @property
+    def _table(self) -> Table:
+        return self.query_one(f"#{self.LIST}", Table)
+
+    @property
+    def main(self) -> Table | Panel:
+        table = self._table
+        return table if table.display else self.query_one(f"#{self.EMPTY}", Panel)
+
+    def restore_selection(self) -> None:
+        if self.state.job is not None:
+            self._table.cursor = self.state.job
+
+    def update_list(self) -> None:
+        table, empty = self._table, self.query_one(f"#{self.EMPTY}", Panel)
+        if self.show_either(table, empty, has_rows=bool(self.state.rows)):
+            self.set_class(not self.state.rows and not self.state.snapshot.rows, "-bare")
+        if empty.display:
+            empty.redraw()
+        if table.cursor is None:
+            table.cursor = self.state.job
+        table.border_subtitle, table.sort_mark = self.state.order_words, self.state.order_mark
+        table.show(self.state.jobs_table())
+
+    def tick(self) -> None:
+        table = self._table
+        table.model = self.state.jobs_table()
+        table.refresh()
+
+    def _empty(self, width: int, height: int) -> Sequence[Line]:
+        if self.state.snapshot.rows:
+            return no_match(self.state.filter.text, len(self.state.snapshot.rows))
+        return no_jobs(self.state.snapshot, self.state.store_option, width)
+
+
+class JobsView(JobListView):
     """The view that the dashboard opens with."""
+
+    LIST, EMPTY = "jobs", "empty"
 
     def __init__(self, state: State, palette: Palette) -> None:
         super().__init__(state, palette, "jobs")
@@ -90,8 +138,7 @@ class JobsView(View):
     def compose(self) -> ComposeResult:
         with Container(id="jobs-upper"):
             with Container(id="jobs-left"):
-                yield Table(self.palette, id="jobs", classes="framed", title="Jobs")
-                yield Panel(self._empty, self.palette, id="empty", classes="framed", title="Jobs")
+                yield from self.compose_list()
                 yield Panel(self._heatmap, self.palette, id="side-heatmap", classes="framed", title="Coming week")
             with Container(id="jobs-side"):
                 yield Panel(self._detail, self.palette, id="detail", classes="framed")
@@ -99,36 +146,13 @@ class JobsView(View):
         yield Panel(self._timeline, self.palette, id="side-timeline", classes="framed", title="Timeline")
         yield Panel(self._log, self.palette, id="side-log", classes="framed", title="Output")
 
-    @property
-    def main(self) -> Table | Panel:
-        table = self.query_one("#jobs", Table)
-        return table if table.display else self.query_one("#empty", Panel)
-
-    def restore_selection(self) -> None:
-        if self.state.job is not None:
-            self.query_one("#jobs", Table).cursor = self.state.job
-
-    def update_list(self) -> None:
-        table, empty = self.query_one("#jobs", Table), self.query_one("#empty", Panel)
-        has_rows = bool(self.state.rows)
-        if self.show_either(table, empty, has_rows=has_rows):
-            self.set_class(not has_rows and not self.state.snapshot.rows, "-bare")
-        if empty.display:
-            empty.redraw()
-        if table.cursor is None:
-            table.cursor = self.state.job
-        table.border_subtitle = self.state.order_words
-        table.show(self.state.jobs_table())
-
     def update_all(self) -> None:
         self.update_list()
         self._title()
         super().update_all()
 
     def tick(self) -> None:
-        table = self.query_one("#jobs", Table)
-        table.model = self.state.jobs_table()
-        table.refresh()
+        super().tick()
         for name in ("#detail", "#side-timeline"):
             panel = self.query_one(name, Panel)
             if panel.display:
@@ -158,11 +182,6 @@ class JobsView(View):
 
     # -- what the panels hold -------------------------------------------------------------------------------
 
-    def _empty(self, width: int, height: int) -> Sequence[Line]:
-        if self.state.snapshot.rows:
-            return no_match(self.state.filter.text, len(self.state.snapshot.rows))
-        return no_jobs(self.state.snapshot, self.state.store_option, width)
-
     def _detail(self, width: int, height: int) -> Sequence[Line]:
         detail = self.state.detail
         if detail is None or detail.row.job.id != self.state.job:
@@ -181,7 +200,7 @@ class JobsView(View):
             *heatmap_lines(heatmap, display, None, width),
             (),
             legend_line(heatmap, display),
-            busiest_line(heatmap, display),
+            *busiest_lines(heatmap, display, width),
         ]
         return lines[:height]
 

@@ -12,13 +12,23 @@ from pathlib import Path
 from typing import NamedTuple
 
 import resvg_py
+from msgspec.structs import replace
 
 from chronex.cli.explain_text import explain_lines
+from chronex.model.groups import Group
+from chronex.model.job import Task
+from chronex.model.occurrence import Occurrence, Run
+from chronex.model.reasons import Reason, ReasonCode
+from chronex.model.records import Record
+from chronex.model.states import OccurrenceState, RunState
+from chronex.storage.ports import Transaction
+from chronex.storage.records import Records
+from chronex_store import LmdbStore
 from chronex_tui.app import StartOptions
 from chronex_tui.data import StoreAt
 from chronex_tui.launch import Picture, take_picture
 from chronex_tui.model.display import UNICODE
-from tests.tui.examples import HOME, FixedClock, make_store
+from tests.tui.examples import HOME, HOUR, NOW, FixedClock, job, make_store, node
 
 DIRECTORY = Path(__file__).parent.parent / "screenshots"
 FONT = "DejaVu Sans Mono"
@@ -31,6 +41,7 @@ class Shot(NamedTuple):
     options: StartOptions
     size: tuple[int, int]
     keys: tuple[str, ...] = ()
+    has_company: bool = False  # a store with another node, a graph of tasks and groups
 
 
 SHOTS = {
@@ -41,11 +52,58 @@ SHOTS = {
     "timeline": Shot(StartOptions(screen="timeline"), (120, 30), ("minus",)),
     "clock": Shot(StartOptions(screen="clock"), (120, 40), ("right_square_bracket",)),
     "density": Shot(StartOptions(screen="density", theme="colorblind"), (120, 30), ("down",)),
+    "nodes": Shot(StartOptions(screen="nodes"), (120, 30), has_company=True),
+    "graph": Shot(StartOptions(screen="graph", job="release"), (120, 30), has_company=True),
+    "groups": Shot(StartOptions(screen="groups"), (120, 30), has_company=True),
     "log": Shot(StartOptions(job="backup-db"), (100, 24), ("l",)),
     "explain": Shot(StartOptions(job="backup-db"), (120, 40), ("x",)),
     "trigger": Shot(StartOptions(job="vacuum"), (120, 40), ("t",)),
     "try": Shot(StartOptions(), (120, 34), ("n", *"TZ=America/New_York 30 1 * * SUN")),
 }
+
+
+def _release() -> list[Record]:
+    """A job whose tasks need each other, in the middle of a run; it holds the one place of a group."""
+    needs = {"fetch": (), "unit": ("fetch",), "lint": ("fetch",), "build": ("unit", "lint"), "publish": ("build",)}
+    spent = {"fetch": 4_000, "unit": 31_000, "lint": 9_000}
+    tasks = tuple(Task(name=name, run=f"make {name}", needs=before) for name, before in needs.items())
+    at = NOW - 50_000
+    runs: list[Record] = []
+    for name, before in needs.items():
+        start = at + sum(spent.get(one, 0) for one in before) + 100
+        ran = spent.get(name)
+        state = RunState.SUCCESS if ran else RunState.RUNNING if name == "build" else RunState.SCHEDULED
+        began = None if state is RunState.SCHEDULED else start
+        end = None if ran is None else start + ran
+        runs.append(Run(job="release", nominal_ms=at, task=name, state=state, started_ms=began, finished_ms=end))
+    running = Occurrence(
+        job="release", nominal_ms=at, due_ms=at, started_ms=at, state=OccurrenceState.RUNNING, groups={"database": 1},
+        owner="node-1",
+    )  # fmt: skip
+    return [job("release", "0 15 * * FRI", tasks=tasks, groups={"database": 1}), running, *runs]
+
+
+def _company(store: Path) -> None:
+    """A group with one who holds it and one who waits, a second one with a rate, and another node."""
+    queued = Occurrence(
+        job="reindex", nominal_ms=NOW - 20_000, due_ms=NOW - 20_000, order_ms=NOW - 20_000,
+        state=OccurrenceState.QUEUED, lines=("database",), reason=Reason(ReasonCode.GROUP_FULL, "database"),
+    )  # fmt: skip
+    records: list[Record] = [
+        Group(name="database", limit=1),
+        Group(name="mail", limit=4),
+        job("reindex", "*/20 * * * *", groups={"database": 1}),
+        replace(node(), id="node-2", name="reports", started_ms=NOW - 2 * HOUR, draining=True),
+        *_release(),
+        queued,
+    ]
+
+    def write(tx: Transaction) -> None:
+        for record in records:
+            Records(tx, NOW).put(record)
+
+    with LmdbStore.open(store, create=False) as opened:
+        opened.update(write)
 
 
 def render(svg: str) -> bytes:
@@ -62,7 +120,10 @@ def main(names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         for name in names or SHOTS:
             shot = SHOTS[name]
-            store = StoreAt(make_store(Path(directory, name)))
+            path = make_store(Path(directory, name))
+            if shot.has_company:
+                _company(path)
+            store = StoreAt(path)
             file = Path(directory, f"{name}.svg")
             picture = Picture(shot.size, file)
             take_picture(

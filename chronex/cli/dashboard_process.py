@@ -26,8 +26,12 @@ if TYPE_CHECKING:
 
 # The dashboard finds the modules where this process has found them, also where that was its working directory.
 _BOOTSTRAP = "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); from chronex.cli import main; main()"
-# What a killed dashboard leaves in the terminal: other screen, no cursor, mouse, focus, paste and keyboard reports.
-_MODES_LEFT = ("?1049l", "?25h", "?1000l", "?1002l", "?1003l", "?1006l", "?1004l", "?2004l", "?2048l", "<u", "0m")
+# What a killed dashboard leaves in the terminal: a frame held back, other screen, no cursor, long lines cut off,
+# mouse, focus, paste, size and keyboard reports.
+_MODES_LEFT = (
+    "?2026l", "?1049l", "?25h", "?7h", "?1000l", "?1002l", "?1003l", "?1015l", "?1006l", "?1016l", "?1004l", "?2004l",
+    "?2048l", "<u", "0m",
+)  # fmt: skip
 _PLAIN_SCREEN = "".join(f"\x1b[{mode}" for mode in _MODES_LEFT)
 _AS_ASKED = "as-asked"
 OF_ENVIRONMENT = "-"
@@ -66,7 +70,8 @@ class DashboardProcess:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-                self._restore_terminal()
+                self._restore_settings()
+                self._leave_the_screen()
 
     def _watch(self, stop: Stop) -> None:
         while True:
@@ -77,7 +82,6 @@ class DashboardProcess:
                 _say_how_it_stops(answer)
                 stop(None if answer == _AS_ASKED else StopMode(answer))
                 return
-            self._restore_terminal()
             if not self._is_to_reopen():
                 stop(None)
                 return
@@ -99,9 +103,11 @@ class DashboardProcess:
         with open(reading, encoding="utf-8") as answers:
             answer = answers.read().strip()
         code = self._process.wait()
-        if code < 0 and not self._is_over:
-            self._restore_terminal()
-            err(f"chronex: the dashboard was ended by {signal.Signals(-code).name}")
+        if not self._is_over:
+            self._restore_settings()
+            if code < 0:
+                self._leave_the_screen()
+                err(f"chronex: the dashboard was ended by {signal.Signals(-code).name}")
         return answer
 
     def _is_to_reopen(self) -> bool:
@@ -113,10 +119,14 @@ class DashboardProcess:
             return False
         return bool(answer) and answer.strip().lower() != b"q"
 
-    def _restore_terminal(self) -> None:
+    def _restore_settings(self) -> None:
         with contextlib.suppress(termios.error, OSError):
             if self._terminal is not None:
                 termios.tcsetattr(0, termios.TCSANOW, self._terminal)
+
+    def _leave_the_screen(self) -> None:
+        """For a dashboard that could not do it, and once: it moves the cursor to where that was before."""
+        with contextlib.suppress(OSError):
             os.write(1, _PLAIN_SCREEN.encode())
 
 

@@ -11,7 +11,7 @@ from chronex.text.terminal import cell_safe
 from chronex.views.jobs import Situation, Summary
 from chronex.views.nodes import SILENT_AFTER_MS
 from chronex_tui.model.display import STYLES, DisplaySettings, abbreviation, count, exact_clock_time
-from chronex_tui.model.layout import Line, Span, crop, fit_line, line_width, spread
+from chronex_tui.model.layout import Line, Span, crop, fit_line, line_width, spread, wrap
 from chronex_tui.model.snapshot import Snapshot
 
 _LONGEST_TROUBLE = 48
@@ -19,20 +19,39 @@ _COUNTED = (Situation.RUNNING, Situation.RETRYING, Situation.FAILED, Situation.Q
 
 
 def top_line(
-    snapshot: Snapshot, display: DisplaySettings, screen: str, cells: int, *, is_read_only: bool = False
+    snapshot: Snapshot,
+    display: DisplaySettings,
+    screen: str,
+    cells: int,
+    *,
+    is_read_only: bool = False,
+    is_alone: bool = False,
 ) -> Line:
+    """The screens, the daemon and the time; `is_alone` where it has to name the zone of the times as well."""
+    right = tuple(_alone(snapshot, display) if is_alone else _daemon_and_time(snapshot, display, cells))
+    if is_read_only and cells >= 90:
+        right = (("read-only  ", "dim"), *right)
+    return spread(_tabs(screen, cells - line_width(right)), right, cells, display.glyphs.ellipsis)
+
+
+def _daemon_and_time(snapshot: Snapshot, display: DisplaySettings, cells: int) -> list[Span]:
     zone = display.board_zone
     time = f"{exact_clock_time(display.now_ms, zone)} {abbreviation(display.now_ms, zone)} "
-    gap = "  " if cells >= 90 else " "
-    daemon = daemon_words(snapshot, display, is_long=cells >= 110)
-    if cells < 90 and snapshot.is_daemon_alive:
-        del daemon[1:]  # its sign alone says that all is well
-    right: list[Span] = [*daemon, (gap, ""), (time, "")]
-    if is_read_only and cells >= 90:
-        right.insert(0, ("read-only  ", "dim"))
     if cells < 72:
-        right = [*daemon_words(snapshot, display, is_long=False)[:1], (" ", "")]
-    return spread(_tabs(screen, cells - line_width(tuple(right))), tuple(right), cells, display.glyphs.ellipsis)
+        return [*daemon_words(snapshot, display, is_long=False)[:1], (" ", "")]
+    if cells >= 90:
+        return [*daemon_words(snapshot, display, is_long=cells >= 110), ("  ", ""), (time, "")]
+    daemon = daemon_words(snapshot, display, is_long=False)
+    if snapshot.is_daemon_alive:
+        del daemon[1:]  # its sign alone says that all is well
+    elif daemon:
+        time = f"{exact_clock_time(display.now_ms, zone)[:5]} "  # the words need the room; the next line has the zone
+    return [*daemon, (" ", ""), (time, "")]
+
+
+def _alone(snapshot: Snapshot, display: DisplaySettings) -> list[Span]:
+    zone = "job zones" if display.times == "job" else abbreviation(display.now_ms, display.board_zone)
+    return [*daemon_words(snapshot, display, is_long=False)[:1], (f" {zone} ", "dim")]
 
 
 # Names of screens where there is no room for all of them in full.
@@ -60,8 +79,8 @@ def _tabs(screen: str, cells: int) -> Line:
 
 
 def daemon_words(snapshot: Snapshot, display: DisplaySettings, *, is_long: bool) -> list[Span]:
-    if not snapshot.is_known:
-        return [("", "")]
+    if not snapshot.is_known or (snapshot.is_refused and not snapshot.rows):
+        return []  # nothing is known of a daemon
     node = snapshot.summary.daemon if snapshot.summary is not None else None
     if node is None:
         return [(display.glyphs.down, "retry"), (" stopped" if not is_long else " daemon stopped", "retry")]
@@ -88,7 +107,8 @@ def counts_line(
         right.append((f"{cell_safe(problem)}   ", "failed"))
     elif filter_text:
         right.append((f"filter: {cell_safe(filter_text)}   ", "key"))
-    right.append((f"{matched:,} of {total:,} jobs " if filter_text else f"{total:,} jobs ", "dim"))
+    jobs = f"{count(total, 'job')} "
+    right.append((f"{matched:,} of {jobs}" if filter_text else jobs, "dim"))
     # The zone is always named, because times of several zones look alike; all else becomes shorter for it.
     zone = display.times_text
     long, short, city = f"times in {zone} (T)   ", f"{zone} (T)   ", f"{zone.rpartition('/')[2]} (T)   "
@@ -96,8 +116,12 @@ def counts_line(
     every = [*every, *_waiting_notices(snapshot)]
     ways = [(every, long), (words, long), (words, short), (words, city), (signs, short), (signs, city)]
     if trouble := worst_trouble(snapshot):
+        # What needs a person is named before the counts have words: the signs are those of the list.
         told = (trouble, "failed")
-        ways[:0] = [([*every, told], long), ([*words, told], long), ([*words, told], short), ([*words, told], city)]
+        brief = (trouble.partition(", ")[0], "failed")
+        forms = [(every, told, long), (words, told, long), (words, told, short), (words, told, city),
+                 (signs, told, short), (signs, told, city), (signs, brief, short), (signs, brief, city)]  # fmt: skip
+        ways[:0] = [([*counts, text], label) for counts, text, label in forms]
     left, label = next((way for way in ways if line_width((*way[0], (way[1], ""), *right)) + 2 <= cells), ways[-1])
     right.insert(0, (label, "dim"))
     while len(right) > 1 and line_width((*left, *right)) > cells:
@@ -196,7 +220,7 @@ def no_jobs(snapshot: Snapshot, store_option: str, cells: int) -> list[Line]:
     if not snapshot.is_known:
         return [(("reading the store", "dim"),)]
     if snapshot.is_refused:
-        return _refused(snapshot)
+        return _refused(snapshot, store_option, cells)
     there = "no jobs in it yet" if snapshot.is_there and not snapshot.problem else "not made yet"
     daemon = "running" if snapshot.is_daemon_alive else "not running; jobs start only while it runs"
     store = f" {store_option}" if store_option else ""
@@ -204,9 +228,9 @@ def no_jobs(snapshot: Snapshot, store_option: str, cells: int) -> list[Line]:
         (),
         (("No jobs yet. Three ways to begin:", "bold"),),
         (),
-        (("  chronex init     ", "key"), ("write a commented chronex.toml to start from", "")),
-        (("  chronex import   ", "key"), ("bring over the lines of a crontab", "")),
-        (("  n                ", "key"), ("try a schedule here: next runs as you type", "")),
+        (("  chronex init             ", "key"), ("write a commented chronex.toml to start from", "")),
+        (("  chronex import crontab   ", "key"), ("bring over the lines of your crontab", "")),
+        (("  n                        ", "key"), ("try a schedule here: next runs as you type", "")),
         (),
         (("Then put the jobs into the store, and run them:", ""),),
         ((f"  chronex apply{store}", "key"),),
@@ -220,15 +244,18 @@ def no_jobs(snapshot: Snapshot, store_option: str, cells: int) -> list[Line]:
     return lines if cells else []
 
 
-def _refused(snapshot: Snapshot) -> list[Line]:
+def _refused(snapshot: Snapshot, store_option: str, cells: int) -> list[Line]:
     """There is a store, and what is in it is not known: nothing may be said of jobs."""
+    problem = wrap(cell_safe(snapshot.problem), max(cells - 2, 10))
+    doctor = wrap(f"chronex doctor {store_option}".strip(), max(cells - 2, 10))
     return [
         (),
         (("The store cannot be opened.", "failed"),),
         (),
-        ((f"  {cell_safe(snapshot.problem)}", ""),),
+        *(((f"  {piece}", ""),) for piece in problem),
         (),
-        (("  chronex doctor", "key"), (" looks for the cause; this screen tries again by itself", "dim")),
+        (("This looks for the cause; the dashboard tries again by itself:", "dim"),),
+        *(((f"  {piece}", "key"),) for piece in doctor),
     ]
 
 

@@ -333,15 +333,16 @@ def hour_lines(heatmap: Heatmap, cursor: HourCell, display: DisplaySettings) -> 
     return lines
 
 
-def busiest_line(heatmap: Heatmap, display: DisplaySettings) -> Line:
+def busiest_lines(heatmap: Heatmap, display: DisplaySettings, cells: int) -> list[Line]:
     found = heatmap.busiest
     if found is None:
-        return (("nothing runs in this week" if heatmap.is_time else "nothing starts in this week", "dim"),)
+        return [(("  nothing runs in this week" if heatmap.is_time else "  nothing starts in this week", "dim"),)]
     (day, hour), number = found
     moment = local_time(heatmap.first_day_ms + day * DAY_MS + 12 * HOUR_MS, display.board_zone)
     sampled = ", of the most frequent jobs one minute of each hour is counted" if heatmap.is_sampled else ""
     top = f"busiest {SHORT_WEEKDAYS[moment.weekday()]} {hour:02}:00 with {number:,}"
-    return ((f"{amount(heatmap, heatmap.total)} in all, {top}{sampled}", ""),)
+    text = f"{amount(heatmap, heatmap.total)} in all, {top}{sampled}"
+    return [((f"  {piece}", ""),) for piece in wrap(text, max(cells - 2, 10))]
 
 
 def amount(heatmap: Heatmap, number: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from chronex.model.reasons import text_of
+from chronex.model.reasons import ReasonCode, text_of
 from chronex.text.durations import countdown, elapsed
 from chronex.text.terminal import cell_safe
 from chronex.views.group_rows import GroupRow, limits_text
@@ -96,7 +96,10 @@ def _waiters(row: GroupRow, display: DisplaySettings, cells: int) -> Iterator[Li
             (cell_safe(one.job), "retry"),
             (f"  {elapsed(display.now_ms - one.since_ms)}", ""),
         )
-        for piece in wrap(cell_safe(text_of(one.reason)), max(cells - 9, 10)):
+        # Who holds a full group stands above, with times on the viewer's clock.
+        is_of_holders = one.reason.code is ReasonCode.GROUP_FULL
+        words = f"group {row.group.name} is full" if is_of_holders else text_of(one.reason)
+        for piece in wrap(cell_safe(words), max(cells - 9, 10)):
             yield ((f"         {piece}", "dim"),)
     if row.waiting > len(row.first):
         yield ((f"       and {row.waiting - len(row.first):,} more", "dim"),)

@@ -20,7 +20,7 @@ COLUMNS = (
     Column("job", "  JOB", 16, share=4, most=40),
     Column("schedule", "SCHEDULE", 14, share=2, rank=8, most=30),
     Column("next", "NEXT", 16, share=1, rank=1, most=24),
-    Column("last", "LAST", 17, share=2, rank=2, most=30),
+    Column("last", "LAST", 18, share=2, rank=2, most=30),
     Column("retry", "RETRY", 7, rank=4, most=10),
     Column("zone", "ZONE", 16, share=2, rank=9, most=24),
 )
@@ -99,7 +99,7 @@ class JobsTable(ColumnTable):
         quiet = "dim" if row.situation in (Situation.PAUSED, Situation.DISABLED, Situation.DONE) else ""
         return {
             "job": ((f"{display.glyphs.situation[row.situation]} ", style), (name, "marked" if is_marked else quiet)),
-            "schedule": ((cell_safe(row.job.shown_schedule), "dim"),),
+            "schedule": ((cell_safe(_without_zone(row.job.shown_schedule)), "dim"),),
             "next": self._next(row),
             "last": last_words(row.last, display, row.job),
             "retry": ((_retry(row), "retry" if row.retry else "dim"),),
@@ -110,6 +110,12 @@ class JobsTable(ColumnTable):
         if pending := self.pending.get(row.job.id):
             return ((pending, "pending"),)
         return next_words(row, self.display, is_daemon_alive=self.is_daemon_alive, is_exact=self.is_exact)
+
+
+def _without_zone(schedule: str) -> str:
+    """The zone has a column of its own, and would push the times out of this one."""
+    first, _, rest = schedule.partition(" ")
+    return rest if first.startswith("TZ=") and rest else schedule
 
 
 def has_seconds(rows: Sequence[Row], now_ms: int) -> bool:

@@ -20,7 +20,7 @@ _CHANGES = 2
 EXAMPLES = (
     ("*/15 * * * *", "every quarter of an hour"),
     ("30 2 * * *", "every night at half past two"),
-    ("0 9 * * MON-FRI {jitter:5m}", "weekdays at nine, up to five minutes later"),
+    ("0 9 * * MON-FRI {jitter:5m}", "weekdays at nine or a bit later"),
     ("0 0 L * *", "at midnight on the last day of the month"),
     ("TZ=Asia/Seoul 0 9 * * MON#1", "the first Monday of the month, in Seoul"),
     ("@every 90s", "every ninety seconds"),

@@ -142,7 +142,14 @@ class Board(Screen[None]):
     def _top(self, width: int, height: int) -> Sequence[Line]:
         state = self.state
         frozen = "" if state.frozen_ms is None else frozen_for(state.frozen_ms, self.dashboard.clock.wall_ms())
-        top = top_line(state.snapshot, state.display, state.screen, width, is_read_only=state.is_read_only)
+        top = top_line(
+            state.snapshot,
+            state.display,
+            state.screen,
+            width,
+            is_read_only=state.is_read_only,
+            is_alone=self.has_class("-tiny"),
+        )
         counts = counts_line(
             state.snapshot, state.display, width, state.filter.text, len(state.rows), frozen, state.filter.problem
         )

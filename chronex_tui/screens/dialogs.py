@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -15,12 +15,12 @@ from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from chronex.text.terminal import cell_safe
+from chronex.text.terminal import cell_safe, cell_width
 from chronex.views.jobs import Situation
 from chronex_tui.model.available_actions import actions_named, available, key_text, shell_command
-from chronex_tui.model.display import STYLES, sign, word
+from chronex_tui.model.display import STYLES, count, sign, word
 from chronex_tui.model.jobs_table import COLUMN_LETTERS
-from chronex_tui.model.layout import Line, fit, wrap
+from chronex_tui.model.layout import Line, crop, fit, wrap
 from chronex_tui.model.runs_table import state_of
 from chronex_tui.widgets import Panel
 
@@ -148,9 +148,10 @@ class ChoiceDialog(Dialog):
     def _draw(self, width: int) -> list[Line]:
         lines = self._above(width)
         self._first_lines = []
+        key_cells = cells_of_keys(self.choices)
         for number, choice in enumerate(self.choices):
             self._first_lines.append(len(lines))
-            lines += choice_lines(choice, width, is_highlighted=number == self.index)
+            lines += choice_lines(choice, width, key_cells, is_highlighted=number == self.index)
         return lines
 
     def action_move(self, by: int) -> None:
@@ -170,16 +171,31 @@ class ChoiceDialog(Dialog):
             self.dismiss(self.choices[self.index].value)
 
 
-def choice_lines(choice: Choice, width: int, *, is_highlighted: bool) -> list[Line]:
+_MARK = " > "
+_KEY_GAP = "  "
+
+
+def cells_of_keys(choices: Sequence[Choice]) -> int:
+    """How wide the column of keys is: most are letters, but enter and space are words."""
+    return max((cell_width(choice.key) for choice in choices), default=1)
+
+
+def cells_beside_keys(width: int, key_cells: int) -> int:
+    return max(width - len(_MARK) - key_cells - len(_KEY_GAP) - 1, 10)
+
+
+def choice_lines(choice: Choice, width: int, key_cells: int, *, is_highlighted: bool) -> list[Line]:
     """The choice with its letter; the highlighted one has a mark too, for terminals without colours."""
-    mark, over = (" > ", "select") if is_highlighted else ("   ", "")
+    mark, over = (_MARK, "select") if is_highlighted else (" " * len(_MARK), "")
+    cells = cells_beside_keys(width, key_cells)
     lines: list[Line] = []
-    for number, piece in enumerate(wrap(cell_safe(choice.text), max(width - 8, 10))):
-        key = choice.key if number == 0 else ""
-        text = fit(piece, max(width - 8, 10)) if is_highlighted else piece
-        lines.append(((mark if number == 0 else "   ", "key"), (f"{key:>2}  ", "key"), (text, over or choice.style)))
+    for number, piece in enumerate(wrap(cell_safe(choice.text), cells)):
+        head = (mark, choice.key) if number == 0 else (" " * len(_MARK), "")
+        text = fit(piece, cells) if is_highlighted else piece
+        lines.append(((head[0], "key"), (f"{head[1]:>{key_cells}}{_KEY_GAP}", "key"), (text, over or choice.style)))
     if choice.more:
-        lines += [(("       ", ""), (piece, "dim")) for piece in wrap(cell_safe(choice.more), max(width - 8, 10))]
+        indent = " " * (len(_MARK) + key_cells + len(_KEY_GAP))
+        lines += [((indent, ""), (piece, "dim")) for piece in wrap(cell_safe(choice.more), cells)]
     return lines
 
 
@@ -293,7 +309,7 @@ def zone_menu(app: ChronexApp) -> None:
     for name in sorted({*zones, app.state.home.name}):
         letter = next(letters, None)
         if letter is not None:
-            choices.append(Choice(letter, name, f"{fit(name, 24)} {len(zones.get(name, ()))} jobs"))
+            choices.append(Choice(letter, name, f"{fit(name, 24)} {count(len(zones.get(name, ())), 'job')}"))
 
     def show(name: str) -> None:
         app.state.clock_zone = name
@@ -368,10 +384,13 @@ class PaletteScreen(Dialog):
     def _draw(self, width: int) -> list[Line]:
         if not self._found:
             return [(("no action has these letters", "dim"),)]
+        named = [Choice(key_text(action), action.id, f"{action.title}: {action.help}") for action in self._found]
+        key_cells = cells_of_keys(named)
+        cells = cells_beside_keys(width, key_cells)
         lines: list[Line] = []
-        for number, action in enumerate(self._found):
-            choice = Choice(key_text(action), action.id, fit(f"{action.title}: {action.help}", max(width - 12, 10)))
-            lines += choice_lines(choice, width, is_highlighted=number == self._index)
+        for number, choice in enumerate(named):
+            cropped = replace(choice, text=crop(choice.text, cells, self.dashboard.palette.ellipsis))
+            lines += choice_lines(cropped, width, key_cells, is_highlighted=number == self._index)
         return lines
 
     def on_input_changed(self, event: Input.Changed) -> None:

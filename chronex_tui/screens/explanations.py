@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 from textual.app import ComposeResult
 from textual.widgets import Input
 
+from chronex.errors import ChronexError, StoreError
 from chronex.storage.records import Reading
 from chronex.text.terminal import cell_safe
 from chronex.timing.zones import load_zone
-from chronex_tui.data import BusiestMinuteFound, WhyRead
+from chronex_tui.data import BusiestMinuteFound, ScheduleExplained, WhyRead
 from chronex_tui.model.available_actions import ActionContext, help_lines, help_page, quoted_for_shell
 from chronex_tui.model.density import busiest_minute_lines
 from chronex_tui.model.display import job_zone
 from chronex_tui.model.job_detail import why_lines
 from chronex_tui.model.lanes import signs_of_lanes
-from chronex_tui.model.layout import Line, ansi_to_lines
+from chronex_tui.model.layout import Line, ansi_to_lines, wrap
 from chronex_tui.model.try_schedule import try_schedule_lines
 from chronex_tui.screens.dialogs import Dialog
 from chronex_tui.widgets import Panel
@@ -55,33 +56,27 @@ def _signs(app: ChronexApp, screen: str) -> list[Line]:
     return [(), (("Signs", "bold"),), *(((f"{shown:7}  ", "key"), (words, "")) for shown, words in signs.items())]
 
 
-def explain_job(app: ChronexApp) -> None:
-    """The text of `chronex explain` for the job under the cursor."""
-    row = app.state.row(app.state.job)
-    if row is None or app.explain is None:
-        return
-    job = row.job
-    lines: list[Line] = [((cell_safe(job.id), "bold"), (f"  {job_zone(job).name}", "dim")), ()]
-    zone = load_zone(job.timezone).name
-    for text in job.schedules:
-        lines += ansi_to_lines(app.explain(text, job.dialect, zone, app.state.now_ms, job.calendars))
-    app.push_screen(Dialog(app, f"Explain {job.id}", lambda _: lines, {"x": ""}, is_wide=True))
-
-
 class AnswerDialog(Dialog):
-    """Opens at once and shows the answer when it arrives, so that the keys behind its own key are meant for it."""
+    """Opens at once and shows the answer when it arrives, so that the keys behind its own key are meant for it.
 
-    def __init__(self, app: ChronexApp, title: str, key: str, draw: Callable[[object, int], list[Line]]) -> None:
+    `draw` returns None for the answer to a question that was asked before.
+    """
+
+    def __init__(
+        self, app: ChronexApp, title: str, key: str, draw: Callable[[object, int], list[Line] | None]
+    ) -> None:
         super().__init__(app, title, self._draw, {key: ""}, is_wide=True)
         self._answer: object = None
         self._draw_answer = draw
 
     def _draw(self, width: int) -> list[Line]:
-        return [(("reading …", "dim"),)] if self._answer is None else self._draw_answer(self._answer, width)
+        lines = None if self._answer is None else self._draw_answer(self._answer, width)
+        return [((f"reading {self.dashboard.palette.ellipsis}", "dim"),)] if lines is None else lines
 
     def show_answer(self, answer: object) -> None:
-        self._answer = answer
-        self.fit()
+        if self._draw_answer(answer, self.app.size.width) is not None:
+            self._answer = answer
+            self.fit()
 
 
 def answer_dialog(app: ChronexApp) -> AnswerDialog | None:
@@ -99,25 +94,58 @@ def request_why(app: ChronexApp) -> None:
     def read(reading: Reading) -> WhyRead:
         from chronex.views.why import latest_and_next, why
 
-        if run is None:
-            return WhyRead(name, tuple(latest_and_next(reading, name, now)))
-        answer = why(reading, run.job, run.nominal_ms, now)
-        return WhyRead(run.job, () if answer is None else (answer,))
+        try:
+            if run is None:
+                return WhyRead(name, tuple(latest_and_next(reading, name, now)))
+            answer = why(reading, run.job, run.nominal_ms, now)
+        except StoreError:
+            raise  # whoever follows the store says so
+        except ChronexError as error:
+            return WhyRead(name, (), str(error))
+        return WhyRead(name, () if answer is None else (answer,))
 
-    app.push_screen(AnswerDialog(app, f"Why: {cell_safe(name)}", "w", _why_lines))
+    def draw(found: object, width: int) -> list[Line] | None:
+        if not isinstance(found, WhyRead) or found.job != name:
+            return None
+        if found.answers:
+            return why_lines(found.answers, width)
+        told = (found.problem, "failed") if found.problem else (f"nothing has happened to {name} yet", "")
+        return [((piece, told[1]),) for piece in wrap(cell_safe(told[0]), max(width, 10))]
+
+    app.push_screen(AnswerDialog(app, f"Why: {cell_safe(name)}", "w", draw))
     app.live.request("why", read, lambda found: found)
 
 
-def _why_lines(found: object, width: int) -> list[Line]:
-    if not isinstance(found, WhyRead):
-        return []
-    return why_lines(found.answers, width) if found.answers else [((f"nothing has happened to {found.job} yet", ""),)]
+def explain_job(app: ChronexApp) -> None:
+    """The text of `chronex explain` for the job under the cursor.
+
+    Computed beside the screen: of a job that runs every few seconds 600,000 instants are compared.
+    """
+    row, explain = app.state.row(app.state.job), app.explain
+    if row is None or explain is None:
+        return
+    job, now = row.job, app.state.now_ms
+
+    def work() -> ScheduleExplained:
+        zone = load_zone(job.timezone).name
+        texts = [line for text in job.schedules for line in explain(text, job.dialect, zone, now, job.calendars)]
+        return ScheduleExplained(job.id, tuple(texts))
+
+    def draw(found: object, _: int) -> list[Line] | None:
+        if not isinstance(found, ScheduleExplained) or found.job != job.id:
+            return None
+        head: Line = ((cell_safe(job.id), "bold"), (f"  {job_zone(job).name}", "dim"))
+        return [head, (), *ansi_to_lines(found.texts)]
+
+    app.push_screen(AnswerDialog(app, f"Explain {cell_safe(job.id)}", "x", draw))
+    app.live.compute("explain", work)
 
 
 def request_busiest_minute(app: ChronexApp) -> None:
-    def draw(found: object, width: int) -> list[Line]:
-        minute = found.busiest_minute if isinstance(found, BusiestMinuteFound) else None
-        return busiest_minute_lines(minute, app.state.display, width)
+    def draw(found: object, width: int) -> list[Line] | None:
+        if not isinstance(found, BusiestMinuteFound):
+            return None
+        return busiest_minute_lines(found.busiest_minute, app.state.display, width)
 
     app.push_screen(AnswerDialog(app, "Busiest minute", "H", draw))
     app.requests.find_busiest_minute()

@@ -11,7 +11,7 @@ from chronex.model.occurrence import ProcessIdentity
 from chronex.model.records import Node
 from chronex.views.jobs import NodeStatus, Row, Situation, Summary
 from chronex_tui.model.available_actions import ActionContext, available, help_page, key_text
-from chronex_tui.model.board_lines import counts_line, top_line, worst_trouble
+from chronex_tui.model.board_lines import counts_line, no_jobs, top_line, worst_trouble
 from chronex_tui.model.clock_days import ClockDay, title_line
 from chronex_tui.model.display import UNICODE, DisplaySettings
 from chronex_tui.model.layout import line_width, plain
@@ -49,6 +49,36 @@ def test_every_screen_has_its_key_at_every_width(cells: int, screen: str) -> Non
         assert screen.capitalize()[:2] in line
 
 
+@pytest.mark.parametrize("cells", [80, 84, 89])
+def test_a_stopped_daemon_does_not_cost_the_names_of_the_screens(cells: int) -> None:
+    line = plain([top_line(snapshot(row(0)), DISPLAY, "jobs", cells)])
+    names = "1 Jobs 2 Runs 3 Time 4 Clock 5 Dens 6 Nodes 7 Graph 8 Groups"
+    assert " ".join(line.split()).startswith(names)
+    assert line.endswith(f"{UNICODE.down} stopped 14:56 ")
+
+
+@pytest.mark.parametrize(
+    ("times", "told"), [("local", " CET "), ("utc", " UTC "), ("job", " job zones ")], ids=lambda value: value.strip()
+)
+def test_the_smallest_board_names_the_zone_of_its_times_too(times: str, told: str) -> None:
+    display = replace(DISPLAY, times=times)
+    line = plain([top_line(snapshot(row(0)), display, "jobs", 40, is_alone=True)])
+    assert line.endswith(told)
+    assert len(line) == 40
+
+
+REFUSED = Snapshot(NOW, problem="/srv/store is open to other users; run: chmod 700 /srv/store", is_refused=True)
+
+
+def test_of_a_store_that_cannot_be_opened_the_cause_is_told_whole_and_nothing_of_a_daemon() -> None:
+    lines = no_jobs(REFUSED, "--store '/srv/my store'", 40)
+    assert all(line_width(line) <= 62 for line in lines)
+    words = " ".join(plain(lines).split())
+    assert "/srv/store is open to other users; run: chmod 700 /srv/store" in words
+    assert "chronex doctor --store '/srv/my store'" in words
+    assert "stopped" not in plain([top_line(REFUSED, DISPLAY, "jobs", 120)])
+
+
 # -- the worst trouble ------------------------------------------------------------------------------------------
 
 FAILED_TWICE = row(5, Situation.FAILED)
@@ -68,6 +98,22 @@ LATE, LATER = row(6, late_ms=NOW - 10 * MINUTE), row(7, late_ms=NOW - MINUTE)
 )
 def test_the_worst_trouble_is_the_one_that_needs_a_person_first(found: Snapshot, told: str) -> None:
     assert worst_trouble(found) == told
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [(120, "worst: sync-s3, failed 2 times in a row"), (80, "worst: sync-s3 "), (70, "worst: sync-s3 ")],
+)
+def test_the_worst_trouble_is_named_before_the_counts_have_words(cells: int, told: str) -> None:
+    found = snapshot(FAILED_TWICE)
+    assert found.summary is not None
+    counts = dict.fromkeys((Situation.RUNNING, Situation.FAILED, Situation.QUEUED, Situation.PAUSED), 1)
+    busy = replace(found, summary=found.summary._replace(counts={**found.summary.counts, **counts}))
+    line = plain([counts_line(busy, DISPLAY, cells, "", 1)])
+    assert told in line
+    assert "Berlin (T)" in line
+    assert line.endswith(" 1 job ")
+    assert len(line) == cells
 
 
 def test_notices_that_wait_are_counted_where_there_is_room() -> None:

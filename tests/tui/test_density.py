@@ -9,6 +9,7 @@ import pytest
 from chronex.model.reasons import NO_REASON
 from chronex.timing.zones import load_zone
 from chronex_tui.model.density import (
+    busiest_lines,
     busiest_minute_lines,
     coming_run_time,
     coming_starts,
@@ -22,7 +23,7 @@ from chronex_tui.model.density import (
     usual_run_times,
 )
 from chronex_tui.model.display import UNICODE, DisplaySettings
-from chronex_tui.model.layout import plain
+from chronex_tui.model.layout import line_width, plain
 from chronex_tui.model.snapshot import RunItem, RunKey
 from tests.tui.examples import DAY, HOME, HOUR, MINUTE, NOW, job
 
@@ -47,6 +48,13 @@ def test_a_job_of_every_second_is_counted_by_samples() -> None:
     heatmap = coming_starts([job("fast", "* * * * * *")], NOW, HOME)
     assert heatmap.counts[(1, 12)] == 3600
     assert heatmap.is_sampled
+
+
+@pytest.mark.parametrize("cells", [40, 76, 100, 200])
+def test_what_is_said_of_the_whole_week_is_never_cut_off(cells: int) -> None:
+    lines = busiest_lines(coming_starts([job("fast", "* * * * * *")], NOW, HOME), DISPLAY, cells)
+    assert all(line_width(line) <= cells for line in lines)
+    assert " ".join(plain(lines).split()).endswith("of the most frequent jobs one minute of each hour is counted")
 
 
 def test_the_hour_that_has_begun_counts_only_what_is_left_of_it() -> None:

@@ -48,6 +48,13 @@ def test_holders_and_those_who_wait_are_listed_with_what_they_wait_for() -> None
     assert "holds  nobody" in plain(group_lines(FREE, DISPLAY, 60))
 
 
+def test_that_a_group_is_full_is_told_without_a_time_of_another_clock() -> None:
+    reason = Reason(ReasonCode.GROUP_FULL, "db is full: load since 2026-11-15T13:55:14Z")
+    text = plain(group_lines(FULL._replace(first=(WAITER._replace(reason=reason),)), DISPLAY, 60))
+    assert "group db is full" in text
+    assert "13:55:14Z" not in text
+
+
 async def test_without_groups_the_screen_says_how_one_is_made(example_store: Path) -> None:
     async with driven(app_on(example_store, StartOptions(screen="groups")), (80, 24)) as driver:
         await driver.until(lambda frame: "[groups.NAME]" in frame)

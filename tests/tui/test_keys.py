@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import threading
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from chronex_tui.app import StartOptions
 from chronex_tui.model.available_actions import KeyClashError, check_keys
 from chronex_tui.model.snapshot import RunKey
 from chronex_tui.screens.log_screen import open_log_screen
+from tests.kit.waits import DEADLINE_S
 from tests.tui.driving import app_on, driven
 from tests.tui.examples import MINUTE, NOW
 
@@ -327,6 +329,34 @@ async def test_explain_says_what_the_shell_says(example_store: Path) -> None:
         assert "Explain backup-db" in frame
         assert "next 5 runs after" in frame
         assert "clock changes of Europe/Berlin" in frame
+
+
+async def test_an_explanation_that_takes_long_holds_no_key_up(example_store: Path) -> None:
+    is_released = threading.Event()
+
+    def explain(*_: object) -> list[str]:
+        assert is_released.wait(DEADLINE_S)
+        return ["explained at last"]
+
+    app = app_on(example_store, StartOptions(job="backup-db"))
+    app.explain = explain
+    async with driven(app) as driver:
+        await driver.pilot.press("x")
+        await driver.until(lambda frame: "Explain backup-db" in frame and "reading" in frame)
+        await driver.pilot.press("escape", "w")
+        # The record of this store names a node by nothing, so that there is no answer: that is told as well.
+        frame = await driver.until(lambda frame: "Why: backup-db" in frame and "cannot name a node" in frame)
+        is_released.set()
+        await driver.press("escape", "x")
+        await driver.until(lambda frame: "explained at last" in frame)
+        assert "Why: backup-db" in frame, "what was asked before is not shown as the answer"
+
+
+async def test_the_column_that_jobs_are_ordered_by_says_so(example_store: Path) -> None:
+    async with driven(app_on(example_store), (200, 60)) as driver:
+        assert "JOB ↓" in await driver.press("s")
+        assert "JOB ↑" in await driver.press("S")
+        assert "NEXT ↑" in await driver.press("s")
 
 
 async def test_why_tells_the_chain_of_a_run_and_of_a_job(example_store: Path) -> None:

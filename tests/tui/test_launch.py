@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -309,7 +310,11 @@ def test_a_dashboard_that_is_killed_can_be_opened_again_and_the_schedule_goes_on
         terminal.until("ticking")
         os.kill(dashboard_of(terminal.process.pid), signal.SIGKILL)
         terminal.until("Enter opens the dashboard again")
-        assert b"\x1b[?1049l" in terminal.seen, "the screen before it is back"
+        screen, said = terminal.seen.split(b"\x1b[?1049l")  # once: it also moves the cursor, over what was said
+        assert b"the dashboard was ended by SIGKILL" in said
+        left = set(re.findall(rb"\x1b\[\?(\d+)h", screen)) - {b"7"} - set(re.findall(rb"\x1b\[\?(\d+)l", said))
+        assert left == {b"1049"}, "every other mode is off again"
+        assert (b"\x1b[?7l" in screen) == (b"\x1b[?7h" in said), "long lines are wrapped again"
         before = ticks.stat().st_size if ticks.exists() else 0
         until(lambda: ticks.exists() and ticks.stat().st_size > before, "the schedule to go on")
         terminal.seen = b""
@@ -351,7 +356,8 @@ def test_a_dashboard_whose_daemon_was_killed_leaves_and_says_so(tmp_path: Path) 
         terminal.until("never")
         view = dashboard_of(terminal.process.pid)
         terminal.process.kill()
-        terminal.until("the daemon has ended; start it again with: chronex run")
+        config, store = tmp_path / "chronex.toml", tmp_path / "store"
+        terminal.until(f"the daemon has ended; start it again with: chronex run --config {config} --store {store}")
         until(lambda: is_gone(view), "the end of the dashboard")
     finally:
         terminal.close()

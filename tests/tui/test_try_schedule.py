@@ -17,3 +17,7 @@ def test_whatever_is_typed_as_a_schedule_has_an_answer_that_fits(text: str) -> N
     assert lines
     assert "\x1b" not in plain(lines)
     assert all(line_width(line) < 200 for line in lines)
+
+
+def test_the_examples_fit_into_a_small_terminal() -> None:
+    assert max(line_width(line) for line in try_schedule_lines("", HOME, NOW, 72)) <= 72

@@ -178,11 +178,21 @@ def dashboard(
 
     daemon = DaemonBeside(pipe)
     place = store_place(None) if store == OF_ENVIRONMENT else Path(store)
-    code = show_dashboard(TuiOptions(config=config), StoreAt(place), daemon)
+    source = StoreAt(place)
+    code = show_dashboard(TuiOptions(config=config), source, daemon)
     if not daemon.is_alive:
-        err("chronex: the daemon has ended; start it again with: chronex run")
+        err(f"chronex: the daemon has ended; start it again with: {_run_command(config, source)}")
         return 1
     return code
+
+
+def _run_command(config: str | None, source: StoreSource) -> str:
+    """What starts the same daemon from any directory."""
+    import shlex
+
+    path = job_file_path(config)
+    file = f"--config {shlex.quote(str(path.absolute()))}" if path.exists() else ""
+    return " ".join(part for part in ("chronex run", file, _store_option(source)) if part)
 
 
 def _check_choices(options: TuiOptions) -> None:

@@ -13,7 +13,7 @@ from chronex.engine.plan import blackout_end, spread_of
 from chronex.engine.retries import skips_until
 from chronex.model.job import Job
 from chronex.model.occurrence import MissedSpan, Occurrence
-from chronex.model.policies import OverlapPolicy
+from chronex.model.policies import OverlapPolicy, RecoveryStrategy
 from chronex.model.reasons import ReasonCode, text_of
 from chronex.storage import journal
 from chronex.storage.records import Reading
@@ -320,8 +320,18 @@ def _placement(job: Job, instant_ms: int, zone: Zone) -> tuple[list[Link], int |
     return links, due
 
 
+# What becomes of a run that was due while no daemon ran, for somebody who has never read of the strategies.
+_MADE_UP = {
+    RecoveryStrategy.EXECUTE_ALL: "every missed run is made up when one is back",
+    RecoveryStrategy.EXECUTE_LAST: "the latest missed run is made up when one is back",
+    RecoveryStrategy.MARK_MISSED: "missed runs are recorded and not made up",
+    RecoveryStrategy.BOUNDED: "a number of missed runs is made up when one is back",
+    RecoveryStrategy.COMPRESSED: "one run makes up for all missed ones when one is back",
+}
+
+
 def _risks(reading: Reading, job: Job) -> list[str]:
-    risks = [f"no scheduler runs then ({job.recovery.strategy.value} decides when one is back)"]
+    risks = [f"no daemon runs then ({_MADE_UP[job.recovery.strategy]})"]
     if lacking := lacking_functions(job, unstopped(reading)):
         risks.append(f"no scheduler has {named(lacking)} then (none has it now): it waits for the program that does")
     if job.after:
