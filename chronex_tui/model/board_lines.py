@@ -211,7 +211,8 @@ def stopped_line(command: str, copy_key: str, cells: int) -> Line:
     ]
     fits = (way for way in ways if cell_width(f"{way[0]} {way[1]} ") <= cells)
     text, then = next(fits, ways[-1])
-    return spread(((text, "bar"),), ((f"{then} ", "bar"),), cells)
+    free_cells = cells - cell_width(f"{text}{then} ")
+    return ((f"{text}{' ' * free_cells}{then} ", "bar"),)  # in one piece, so that the bar has no hole
 
 
 def frozen_for(since_ms: int, now_ms: int) -> str:

@@ -138,7 +138,8 @@ COMMAND = "chronex run --headless --config /srv/jobs/chronex.toml --store /srv/j
     ids=lambda value: str(value) if isinstance(value, int) else "",
 )
 def test_the_command_that_starts_a_daemon_is_shown_whole_or_can_be_copied(cells: int, told: tuple[str, str]) -> None:
-    line = plain([stopped_line(COMMAND, "y", cells)])
+    ((line, style),) = stopped_line(COMMAND, "y", cells)
+    assert style == "bar", "from one edge to the other"
     assert len(line) == cells
     assert line.startswith(told[0])
     assert line.endswith(told[1])
