@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from chronex.jobfile.keymap import SCREENS
 from chronex.model.trouble_codes import TroubleCode
 from chronex.text.durations import elapsed, largest_unit
-from chronex.text.terminal import cell_safe
+from chronex.text.terminal import cell_safe, cell_width
 from chronex.views.jobs import Situation, Summary
 from chronex.views.nodes import SILENT_AFTER_MS
 from chronex_tui.model.display import STYLES, DisplaySettings, abbreviation, count, exact_clock_time
@@ -114,14 +114,15 @@ def counts_line(
     long, short, city = f"times in {zone} (T)   ", f"{zone} (T)   ", f"{zone.rpartition('/')[2]} (T)   "
     every, words, signs = (_counts(snapshot.summary, display, detail) for detail in (2, 1, 0))
     every = [*every, *_waiting_notices(snapshot)]
-    ways = [(every, long), (words, long), (words, short), (words, city), (signs, short), (signs, city)]
+    worded: list[tuple[list[Span], str]] = [(every, long), (words, long), (words, short), (words, city)]
+    bare: list[tuple[list[Span], str]] = [(signs, short), (signs, city)]
     if trouble := worst_trouble(snapshot):
-        # What needs a person is named before the counts have words: the signs are those of the list.
-        told = (trouble, "failed")
-        brief = (trouble.partition(", ")[0], "failed")
-        forms = [(every, told, long), (words, told, long), (words, told, short), (words, told, city),
-                 (signs, told, short), (signs, told, city), (signs, brief, short), (signs, brief, city)]  # fmt: skip
-        ways[:0] = [([*counts, text], label) for counts, text, label in forms]
+        told: list[Span] = [(trouble, "failed")]
+        brief: list[Span] = [(trouble.partition(", ")[0], "failed")]
+        worded[:0] = [(counts + told, label) for counts, label in worded]
+        worded[4:4] = [(words + brief, short), (words + brief, city)]
+        bare[:0] = [(signs + text, label) for text in (told, brief) for label in (short, city)]
+    ways = worded + bare
     left, label = next((way for way in ways if line_width((*way[0], (way[1], ""), *right)) + 2 <= cells), ways[-1])
     right.insert(0, (label, "dim"))
     while len(right) > 1 and line_width((*left, *right)) > cells:
@@ -196,6 +197,22 @@ def _count(summary: Summary | None, situation: Situation, display: DisplaySettin
     style = STYLES[situation] if number else "dim"
     text = f"{display.glyphs.situation[situation]} {number:,} "
     return [(text, style), (f"{situation}{gap}" if gap else "  ", style if number else "dim")]
+
+
+def stopped_line(command: str, copy_key: str, cells: int) -> Line:
+    """That nothing will start, and the whole command that starts a daemon, or the key that copies it."""
+    ways = [
+        (" The daemon is stopped: nothing will start until it runs again.", command),
+        (" The daemon is stopped:", command),
+        (" The daemon is stopped: nothing will start.", f"{copy_key} copies the command that starts it"),
+        (" The daemon is stopped.", f"{copy_key} copies how to start it"),
+        (" Daemon stopped.", f"{copy_key} copies how"),
+        (" Daemon stopped", ""),
+    ]
+    fits = (way for way in ways if cell_width(f"{way[0]} {way[1]} ") <= cells)
+    text, then = next(fits, ways[-1])
+    free_cells = cells - cell_width(f"{text}{then} ")
+    return ((f"{text}{' ' * free_cells}{then} ", "bar"),)  # in one piece, so that the bar has no hole
 
 
 def frozen_for(since_ms: int, now_ms: int) -> str:

@@ -12,9 +12,9 @@ from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import Input
 
-from chronex.text.terminal import cell_safe, cell_width
+from chronex.text.terminal import cell_safe
 from chronex_tui.model.available_actions import daemon_command, footer_keys, key_text
-from chronex_tui.model.board_lines import counts_line, frozen_for, key_line, top_line
+from chronex_tui.model.board_lines import counts_line, frozen_for, key_line, stopped_line, top_line
 from chronex_tui.model.layout import Line, spread
 from chronex_tui.state import State
 from chronex_tui.theme import Palette
@@ -157,10 +157,7 @@ class Board(Screen[None]):
 
     def _notice(self, width: int, height: int) -> Sequence[Line]:
         command = daemon_command(self.state.snapshot.rows, self.state.store_option)
-        text = " The daemon is stopped: nothing will start until it runs again."
-        if len(text) + cell_width(command) + 3 > width:
-            text = " Daemon stopped: "
-        return (spread(((text, "bar"),), ((f"{cell_safe(command)} ", "bar"),), width, self.state.glyphs.ellipsis),)
+        return (stopped_line(cell_safe(command), self._key_of("copy"), width),)
 
     def _command(self, width: int, height: int) -> Sequence[Line]:
         command = self.dashboard.current_command()

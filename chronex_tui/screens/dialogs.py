@@ -17,7 +17,7 @@ from textual.widgets import Input
 
 from chronex.text.terminal import cell_safe, cell_width
 from chronex.views.jobs import Situation
-from chronex_tui.model.available_actions import actions_named, available, key_text, shell_command
+from chronex_tui.model.available_actions import actions_named, available, daemon_command, key_text, shell_command
 from chronex_tui.model.display import STYLES, count, sign, word
 from chronex_tui.model.jobs_table import COLUMN_LETTERS
 from chronex_tui.model.layout import Line, crop, fit, wrap
@@ -241,6 +241,7 @@ def choose(
 # -- menus ----------------------------------------------------------------------------------------------------
 
 _ALL = "a"
+_WHOLE = "yd"  # commands, of which the menu shows every word; of other text it shows the beginning
 
 
 def action_menu(app: ChronexApp) -> None:
@@ -263,10 +264,14 @@ def copy_menu(app: ChronexApp) -> None:
         found["s"] = ("the schedule", row.job.schedule)
     if state.firing is not None and state.screen == "runs":
         found["i"] = ("the run's id", state.firing.occurrence.id)
+    if state.snapshot.rows and not state.snapshot.is_daemon_alive:
+        found["d"] = ("what starts the daemon", daemon_command(state.snapshot.rows, state.store_option))
     if state.log:
         found["l"] = ("the output below", "\n".join(state.log))
     choices = [
-        Choice(key, text, what, text.splitlines()[0][:66]) for key, (what, text) in found.items() if text.strip()
+        Choice(key, text, what, text if key in "yd" else text.splitlines()[0][:66])
+        for key, (what, text) in found.items()
+        if text.strip()
     ]
 
     def copy(text: str) -> None:

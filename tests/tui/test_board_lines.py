@@ -11,7 +11,7 @@ from chronex.model.occurrence import ProcessIdentity
 from chronex.model.records import Node
 from chronex.views.jobs import NodeStatus, Row, Situation, Summary
 from chronex_tui.model.available_actions import ActionContext, available, help_page, key_text
-from chronex_tui.model.board_lines import counts_line, no_jobs, top_line, worst_trouble
+from chronex_tui.model.board_lines import counts_line, no_jobs, stopped_line, top_line, worst_trouble
 from chronex_tui.model.clock_days import ClockDay, title_line
 from chronex_tui.model.display import UNICODE, DisplaySettings
 from chronex_tui.model.layout import line_width, plain
@@ -102,9 +102,9 @@ def test_the_worst_trouble_is_the_one_that_needs_a_person_first(found: Snapshot,
 
 @pytest.mark.parametrize(
     ("cells", "told"),
-    [(120, "worst: sync-s3, failed 2 times in a row"), (80, "worst: sync-s3 "), (70, "worst: sync-s3 ")],
+    [(140, "worst: sync-s3, failed 2 times in a row"), (120, "worst: sync-s3 "), (70, "worst: sync-s3 ")],
 )
-def test_the_worst_trouble_is_named_before_the_counts_have_words(cells: int, told: str) -> None:
+def test_the_worst_trouble_is_named_wherever_there_is_room(cells: int, told: str) -> None:
     found = snapshot(FAILED_TWICE)
     assert found.summary is not None
     counts = dict.fromkeys((Situation.RUNNING, Situation.FAILED, Situation.QUEUED, Situation.PAUSED), 1)
@@ -120,6 +120,29 @@ def test_notices_that_wait_are_counted_where_there_is_room() -> None:
     assert "2 notices waiting" in plain([counts_line(snapshot(row(0), notices=2), DISPLAY, 160, "", 1)])
     assert "notice" not in plain([counts_line(snapshot(row(0)), DISPLAY, 160, "", 1)])
     assert line_width(counts_line(snapshot(row(0), notices=2), DISPLAY, 60, "", 1)) == 60
+
+
+COMMAND = "chronex run --headless --config /srv/jobs/chronex.toml --store /srv/jobs/store"
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (150, (" The daemon is stopped: nothing will start until it runs again. ", f" {COMMAND} ")),
+        (110, (" The daemon is stopped: ", f" {COMMAND} ")),
+        (80, (" The daemon is stopped: nothing will start. ", " y copies the command that starts it ")),
+        (50, (" The daemon is stopped. ", " y copies how to start it ")),
+        (30, (" Daemon stopped. ", " y copies how ")),
+        (20, (" Daemon stopped", " ")),
+    ],
+    ids=lambda value: str(value) if isinstance(value, int) else "",
+)
+def test_the_command_that_starts_a_daemon_is_shown_whole_or_can_be_copied(cells: int, told: tuple[str, str]) -> None:
+    ((line, style),) = stopped_line(COMMAND, "y", cells)
+    assert style == "bar", "from one edge to the other"
+    assert len(line) == cells
+    assert line.startswith(told[0])
+    assert line.endswith(told[1])
 
 
 # -- the page of keys -------------------------------------------------------------------------------------------

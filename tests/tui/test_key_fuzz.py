@@ -200,7 +200,7 @@ async def fuzz(path: Path, seed: int, bursts: int, painted_every: int, monkeypat
 @pytest.mark.usefixtures("painted")
 @pytest.mark.parametrize("seed", range(2))
 async def test_bursts_of_keys(example_store: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    witness = await fuzz(example_store, seed, 280, FEW_FRAMES, monkeypatch)
+    witness = await fuzz(example_store, seed, 350, FEW_FRAMES, monkeypatch)
     assert witness.commands > 2, "the bursts get as far as to commands"
 
 
