@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -78,12 +79,14 @@ def test_refused_at_a_place_inside_the_text(event: str) -> None:
 @pytest.mark.skipif(SYSTEMD is None, reason="systemd is not installed")
 @pytest.mark.parametrize("event", [*ACCEPTED, *(event for event in REFUSED if event)])
 def test_systemd_agrees(event: str) -> None:
+    if event.endswith(" EST") and not Path("/usr/share/zoneinfo/EST").exists():
+        pytest.skip("this machine has no zones of old names")  # a package of its own in Debian 13
     command = [SYSTEMD or "", "calendar", f"--base-time={BASE}", "--iterations=6", event]
     done = subprocess.run(command, capture_output=True, text=True, env={"TZ": "UTC"}, timeout=20, check=False)
     if event in REFUSED:
         assert done.returncode != 0
         return
-    theirs = re.findall(r"(?:Next elapse|Iter\. #\d+): \w+ (\S+ \S+) UTC", done.stdout)
+    theirs = re.findall(r"(?:Next elapse|Iter(?:\.|ation) #\d+): \w+ (\S+ \S+) UTC", done.stdout)
     assert (done.returncode, ours(event, 6)) == (0, theirs)
 
 

@@ -58,7 +58,7 @@ def test_the_neovim_snippet_starts_the_server_for_a_job_file(tmp_path: Path) -> 
     program.chmod(0o755)
     (tmp_path / "chronex.toml").write_text('[jobs.a]\nschedule = "0 25 * * *"\nrun = "x"\n')
     snippet = EDITORS / "neovim" / "chronex.lua"
-    wait = "lua vim.wait(20000, function() return #vim.diagnostic.get(0) > 0 end, 20)"
+    wait = "lua vim.wait(100000, function() return #vim.diagnostic.get(0) > 0 end, 20)"
     show = "lua vim.fn.writefile({ vim.diagnostic.get(0)[1].message }, 'found')"
     # -u NONE sets no file types; `filetype on` does, as any user's configuration has it.
     commands = ["filetype on", f"luafile {snippet}", "edit chronex.toml", "setfiletype toml", wait, show, "qa!"]
