@@ -83,7 +83,7 @@ def facts_of(notes: list[Note]) -> dict[str, set[tuple[str, ...]]]:
 
 @pytest.mark.torture
 def test_the_same_commands_at_the_same_minutes_of_a_day(box: Box) -> None:
-    minutes = int(os.environ.get("BOX_MINUTES", 1440))
+    minutes = 1_440
     jobs = read_job_file(imported(box).read_bytes(), "box.toml", "UTC").jobs
     noted = box.run_debian_cron(minutes)
     theirs = Counter((note.name, minute) for minute, notes in enumerate(noted) for note in notes)
