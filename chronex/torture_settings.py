@@ -24,8 +24,7 @@ PACE = max(1, min(_number(PACE_VARIABLE, 1), 100))
 CLOCK_AHEAD_MS = _number(CLOCK_VARIABLE, 0)
 
 
-def is_set() -> bool:
-    return PACE != 1 or CLOCK_AHEAD_MS != 0
+IS_SET = PACE != 1 or CLOCK_AHEAD_MS != 0
 
 
 def paced(ms: int) -> int:

@@ -20,35 +20,31 @@ class ClockFollower:
     def __init__(self, store: Store, clock: Clock, node: str, zone: str, journal: Tell) -> None:
         self._store, self._clock, self._node, self._journal = store, clock, node, journal
         self.zone = zone  # of the job file, for the words of the journal
-        self._jumps: list[ClockJump] = []
-
-    @property
-    def is_behind(self) -> bool:
-        return bool(self._jumps)
+        self.unfollowed: list[ClockJump] = []
 
     def note(self, jump: ClockJump, *, is_shared: bool) -> None:
         """That one of several machines slept is nothing to the others."""
         if not is_shared or jump.set_by_ms:
-            self._jumps.append(jump)
+            self.unfollowed.append(jump)
 
     def follow(self) -> None:
         """The clock of this machine. StoreFullError: what is left is followed by the next call."""
-        while self._jumps:
-            jump, more = self._jumps[0], dict[str, Any]()
+        while self.unfollowed:
+            jump, more = self.unfollowed[0], dict[str, Any]()
             if jump.stalled_ms:
                 more["stalled_ms"] = jump.stalled_ms
             if jump.set_by_ms:
                 followed = follow_clock(self._store, jump.set_by_ms, jump.at_ms, self._node)
                 more |= {"retries": followed.retries, "jobs": followed.jobs}
             self._tell(jump, more)
-            del self._jumps[0]
+            del self.unfollowed[0]
 
     async def follow_shared(self) -> None:
         """The clock of the database was set: the jobs follow once, whoever of the nodes comes first."""
-        while self._jumps:
-            jump = self._jumps[0]
+        while self.unfollowed:
+            jump = self.unfollowed[0]
             followed = await self._store.update_async(follow_shared_clock(jump.set_by_ms, jump.at_ms, self._node))
-            del self._jumps[0]
+            del self.unfollowed[0]
             if followed is not None:
                 self._tell(jump, {"retries": followed.retries, "jobs": followed.jobs})
 

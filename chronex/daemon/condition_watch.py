@@ -41,10 +41,8 @@ class ConditionWatch:
         self._round: asyncio.Task[None] | None = None
         self._looked: dict[str, int] = {}  # by job: when, by the monotonic clock
 
-    def begin(self, next_ms: int | None) -> int | None:
-        """Where somebody waits, begin a round if none is under way; when the daemon must be awake again."""
-        if not self._engine.awaits_conditions:
-            return next_ms
+    def begin(self, next_ms: int | None) -> int:
+        """Somebody waits: begin a round if none is under way; when the daemon must be awake again."""
         if self._round is None or self._round.done():
             self._round = asyncio.get_running_loop().create_task(self._check())
         again_ms = self._clock.wall_ms() + EVERY_MS

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 from chronex.daemon.end_checks import EndChecks
@@ -187,7 +187,6 @@ class Executor:
         self._stopped_here: set[str] = set()
         self._starts = StartRecorder(store, engine)
         self.threads = SideThreads()
-        self.checks = EndChecks(run_context, self.threads)
         self.prestart = Prestart(self.runner, self.clock, partial(next_tick_guess, engine), self._request_of)
         self._cancellations: dict[str, StopRequest] = {}
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
@@ -196,6 +195,11 @@ class Executor:
         self._starting: dict[str, asyncio.Task[None]] = {}
         self._stopping = False
         self._leaving = False
+
+    @cached_property
+    def checks(self) -> EndChecks:
+        """Few jobs have any."""
+        return EndChecks(self.run_context, self.threads)
 
     def carry_out(self, orders: Iterable[Order]) -> None:
         for order in orders:
@@ -462,6 +466,8 @@ class Executor:
         await self._record_end(attempt, end)
 
     def _end_of(self, attempt: Attempt, result: AttemptResult) -> AttemptEnd:
+        if result.state is not AttemptState.CANCELED:
+            return end_of(result, NO_REASON)
         return end_of(result, self._cancellations[attempt.id].stop_reason or _stopped_before(result))
 
     def _forget(self, attempt: Attempt) -> None:

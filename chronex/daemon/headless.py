@@ -125,9 +125,14 @@ def run_headless(
         if once:
             daemon.executor.on_end = ends.note
             daemon.engine.pace = ALL_AT_ONCE
+        else:
+            add_maintenance(daemon, daemon.executor.run_context.logs, settings)
         gc.freeze()  # what is loaded stays: no collection need walk through it again
         try:
-            asyncio.run(_run(daemon, settings, file, once=once, seconds=seconds, foreground=foreground))
+            if once:
+                asyncio.run(_run_once(daemon, seconds))
+            else:
+                asyncio.run(_run(daemon, settings, file, seconds=seconds, foreground=foreground))
         finally:
             if foreground is not None:
                 foreground.end()
@@ -206,14 +211,12 @@ def _build_daemon(store: OpenedStore, place: StorePlace, settings: SchedulerSett
     run_context = RunContext.of_this_process(logs, clock, environment={"CHRONEX_STORE": named})
     engine = Engine(store, node.id, settings.max_concurrent_jobs)
     keepers = Keepers(state.resolve(), logs.path.resolve(), node.id, starts_at_once=True)
-    daemon = Daemon(store, engine, run_context, node, settings, keepers=keepers)
-    add_maintenance(daemon, logs, settings)
-    return daemon
+    return Daemon(store, engine, run_context, node, settings, keepers=keepers)
 
 
 def refuse_torture_settings(place: StorePlace) -> None:
     """Leases that run out faster than those of other nodes would take running work away from them."""
-    if torture_settings.is_set() and not is_torture_store(place):
+    if torture_settings.IS_SET and not is_torture_store(place):
         names = f"{torture_settings.PACE_VARIABLE} and {torture_settings.CLOCK_VARIABLE}"
         raise ChronexError(f"{names} are for the daemons of chronex torture alone; take them out of the environment")
 
@@ -255,15 +258,8 @@ def _detach_broken_stderr() -> None:
         os.close(nowhere)
 
 
-async def _run(
-    daemon: Daemon,
-    settings: SchedulerSettings,
-    file: JobFileSource | None,
-    *,
-    once: bool,
-    seconds: float | None,
-    foreground: Foreground | None,
-) -> None:
+def _stop_on_signals(daemon: Daemon, seconds: float | None) -> Stop:
+    """SIGTERM, Ctrl-C and the end of `seconds` stop the daemon; what does, so that others can too."""
     loop = asyncio.get_running_loop()
     asked_ms: int | None = None
 
@@ -283,24 +279,43 @@ async def _run(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
+    if seconds is not None:
+        loop.call_later(seconds, daemon.stop)
+    return stop
+
+
+async def _run_once(daemon: Daemon, seconds: float | None) -> None:
+    """What is due now, and nothing that a daemon does beside: the next one cleans up, and hands notices over."""
+    stop = _stop_on_signals(daemon, seconds)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, stop, None)  # its terminal is closed
+    await daemon.run(once=True)
+
+
+async def _run(
+    daemon: Daemon,
+    settings: SchedulerSettings,
+    file: JobFileSource | None,
+    *,
+    seconds: float | None,
+    foreground: Foreground | None,
+) -> None:
+    loop, stop = asyncio.get_running_loop(), _stop_on_signals(daemon, seconds)
     _tell_service_manager(daemon)
     if foreground is not None:
-        loop.add_signal_handler(signal.SIGHUP, stop)  # its terminal is closed
+        loop.add_signal_handler(signal.SIGHUP, stop, None)  # its terminal is closed
         _begin_foreground(daemon, foreground, stop)
     if file is not None:
         daemon.problem_of_successor = partial(_problem_of, file)
         Reloader(daemon, file).attach()
     elif foreground is None:
         loop.add_signal_handler(signal.SIGHUP, partial(_say_no_file, daemon))
-    if seconds is not None:
-        loop.call_later(seconds, daemon.stop)
     async with contextlib.AsyncExitStack() as beside:
         await beside.enter_async_context(serve_metrics(daemon, settings))
         if settings.otlp is not None:
             from chronex.daemon.otlp_export import export_spans
 
             await beside.enter_async_context(export_spans(daemon, settings.otlp))
-        await daemon.run(once=once)
+        await daemon.run()
 
 
 def _say_no_file(daemon: Daemon) -> None:

@@ -290,7 +290,8 @@ class Daemon:
                     break
                 self.executor.prestart.prepare(tick.next_ms)
                 self.periodic.start_due()
-                await self._sleep(self._conditions.begin(tick.next_ms), seen)
+                next_ms = self._conditions.begin(tick.next_ms) if self.engine.awaits_conditions else tick.next_ms
+                await self._sleep(next_ms, seen)
         await self._finish()
 
     async def _begin(self) -> None:
@@ -319,11 +320,13 @@ class Daemon:
 
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""
-        if (self.clock_follower.is_behind and not self.registration.is_shared) or not self.registration.is_trusted:
+        unfollowed = self.clock_follower.unfollowed
+        if (unfollowed and not self.registration.is_shared) or not self.registration.is_trusted:
             return Tick((), None, has_more=False)
         now_ms = self.clock.wall_ms()
         try:
-            await self.clock_follower.follow_shared()
+            if unfollowed:
+                await self.clock_follower.follow_shared()
             resting = await self.store.view_async(self.engine.resting(now_ms))
             if self._away_since_ms is not None and self.registration.is_shared and self.executor.patience.waiting:
                 # Ends come first: what is decided before them would find work running that is over.
@@ -435,7 +438,7 @@ class Daemon:
         fail_point("taken over")
         self.executor.adopt(adopted)
         self.executor.carry_out(orders)
-        if keepers is not None and keepers.has_any_of_others:
+        if keepers is not None and (keepers.others or keepers.dead):
             running = await self.store.view_async(lambda tx: {one.id for one in running_attempts(Reading(tx))})
             keepers.tidy(running.__contains__)
 
@@ -479,8 +482,8 @@ class Daemon:
         if jump is not None:
             self.executor.prestart.discard()
             self.clock_follower.note(jump, is_shared=self.registration.is_shared)
-        if self.registration.is_shared:
-            return  # before the next tick, and not on the loop
+        if self.registration.is_shared or not self.clock_follower.unfollowed:
+            return  # where machines share the store, it is followed by the next tick, and not on the loop
         try:
             self.clock_follower.follow()
         except StoreFullError as error:

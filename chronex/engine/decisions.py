@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from chronex.engine.admit import MOST_QUEUED, Verdict, barred_now, gives_way, is
 from chronex.engine.decided_spans import spans_with_latest
 from chronex.engine.group_limits import CONDITIONS
 from chronex.engine.lifecycle import Lifecycle
-from chronex.engine.lines import Lines, line_key, places_of
+from chronex.engine.lines import Lines, TurnAnswer, Turns, line_key, places_of
 from chronex.engine.notices import note_missed
 from chronex.engine.orders import Order
 from chronex.engine.plan import (
@@ -22,6 +22,7 @@ from chronex.engine.plan import (
     MOST_LISTED,
     Chance,
     Limits,
+    Planned,
     is_behind,
     is_missed,
     next_of_targets,
@@ -30,7 +31,6 @@ from chronex.engine.plan import (
     waits_until,
 )
 from chronex.engine.retries import waiting_first
-from chronex.engine.turns import TurnAnswer, Turns
 from chronex.engine.update.targets import living, make_targets
 from chronex.errors import CustomScheduleError
 from chronex.model.conditions import Found
@@ -226,9 +226,15 @@ class Decisions:
         for span in (plan.passed_over, plan.older):
             if span is not None:
                 self._emit("OccurrencesMissed", job.id, None, span.reason, span_data(span))
-        self.planned += len(plan.planned)
-        note_missed(self.records, job, plan.planned)
-        for occurrence, outcome in plan.planned:
+        if job.notify is not None:
+            note_missed(self.records, job, plan.planned)
+        self._create(job, plan.planned)
+        self.lifecycle.decide_waiting_for(job.id)
+
+    def _create(self, job: Job, planned: Sequence[Planned]) -> None:
+        """Whoever creates an occurrence owns it; what is due already is admitted, or ended with its reason."""
+        self.planned += len(planned)
+        for occurrence, outcome in planned:
             if job.progress.was_decided(occurrence.nominal_ms) or not self.records.create(occurrence):
                 self._emit("OccurrenceAlreadyClaimed", job.id, occurrence.nominal_ms)
             elif not outcome.runs:
@@ -236,7 +242,6 @@ class Decisions:
                 self.lifecycle.end_unstarted(occurrence, state, outcome.reason)
             elif occurrence.due_ms <= self.records.now_ms:
                 self._admit(occurrence)
-        self.lifecycle.decide_waiting_for(job.id)
 
     def _plan_targets(self, job: Job) -> None:
         """A job that runs on each node: those that fit have jobs of their own, which are planned by them."""

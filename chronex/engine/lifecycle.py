@@ -11,7 +11,6 @@ from chronex.engine import idempotency, task_state
 from chronex.engine.following import Followers
 from chronex.engine.group_limits import from_line
 from chronex.engine.handed_values import inputs_of
-from chronex.engine.job_counters import counted, pause_event
 from chronex.engine.notices import note_end, note_on_time, note_start, order_hook
 from chronex.engine.orders import NO_INPUTS, AttemptEnd, Cancel, Launch, Order
 from chronex.engine.plan import Chance, next_plan_ms
@@ -98,7 +97,8 @@ class Lifecycle:
         )
         self._count(job.id, last_run_ms=now, fired=1)
         self.emit("OccurrenceStarted", claimed, data=_start_data(version, occurrence, now))
-        note_start(self.records, job, claimed)
+        if job.notify is not None:
+            note_start(self.records, job, claimed)
         if not tasks:  # job files and programs are refused without one, and older ones may be stored
             self._finish(claimed, OccurrenceState.FAILED, Reason(ReasonCode.NO_TASKS))
             return True
@@ -367,7 +367,8 @@ class Lifecycle:
         if occurrence is None or run is None or version is None or is_final(occurrence.state):
             task_state.drop(self.records, ended)
             return
-        task_state.keep_or_drop(self.records, ended, end.task_state)
+        if end.task_state or self.records.has_staged_state(ended):
+            task_state.keep_or_drop(self.records, ended, end.task_state)
         self._end_run(version, occurrence, run, ended, end)
         self.continue_or_finish(version, occurrence)
 
@@ -501,10 +502,12 @@ class Lifecycle:
         job = self.records.job(job_id)
         if job is None:
             return
-        progress = counted(job, self.records.now_ms, last_run_ms, more)
+        now_ms = self.records.now_ms
+        progress = job.counted(now_ms, last_run_ms, more)
         self.records.put(progress)
-        if (event := pause_event(job, progress, self.records.now_ms)) is not None:
-            self.events.append(event)
+        if progress.paused and not job.progress.is_paused_at(now_ms) and progress.paused_from_ms == now_ms:
+            data = {"failures": progress.counters.failures_in_a_row}
+            self.events.append(Event(name="JobPaused", at_ms=now_ms, job=job.id, actor=progress.paused_by, data=data))
 
     def emit(
         self, name: str, occurrence: Occurrence, reason: Reason = NO_REASON, *, task: str = "",

@@ -162,8 +162,7 @@ def note_long(records: Records, job_id: str) -> bool:
 
 
 def note_start(records: Records, job: Job, started: Occurrence) -> None:
-    if job.notify is not None:
-        tell(records, job, STARTED, started.nominal_ms, NO_REASON, job.progress.counters.failures_in_a_row)
+    tell(records, job, STARTED, started.nominal_ms, NO_REASON, job.progress.counters.failures_in_a_row)
 
 
 def note_end(records: Records, job: Job, ended: Occurrence) -> None:
@@ -208,7 +207,7 @@ def note_on_time(records: Records, job: Job, ended: Occurrence) -> None:
 def note_missed(records: Records, job: Job, planned: Sequence[Planned]) -> None:
     """One notice for all instants at which nothing ran; none where a later run makes up for them."""
     missed = [(one.nominal_ms, way.reason) for one, way in planned if is_missed(way)]
-    if missed and job.notify is not None and not any(way.runs for one, way in planned if one.recovery):
+    if missed and not any(way.runs for one, way in planned if one.recovery):
         tell(records, job, MISSED, *missed[-1], len(missed))
 
 

@@ -160,7 +160,7 @@ class TaskEnvironment(Struct, frozen=True):
             "secrets": tuple(dict.fromkeys((*self.secrets, *named))),
             "secret_sources": sources,
             "env_file": tuple(dict.fromkeys((*self.env_file, *own.get("env_file", ())))),
-            "limits": merged_limits(self.limits, own.get("limits", {})),
+            "limits": merged_limits(self.limits, own["limits"]) if "limits" in own else self.limits,
         }
         merged = replace(self, **{**own, **added})
         _check_secrets_apart(entry, own, merged)

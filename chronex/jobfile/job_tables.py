@@ -309,8 +309,9 @@ def read_jobs(entry: Entry, defaults: Defaults, zone: FileZone) -> tuple[Job, ..
             jobs.append(build_job(name, child, own, defaults, zone))
         except RefusedError:
             continue
-    check_chains(entry, jobs)
-    warn_unknown_parents(entry, jobs)
+    if any(job.after for job in jobs):
+        check_chains(entry, jobs)
+        warn_unknown_parents(entry, jobs)
     return tuple(jobs)
 
 
@@ -331,7 +332,8 @@ def build_job(
 ) -> Job:
     """The job of these keys. Raises RefusedError when what it needs is missing or bad."""
     own = _one_failure_key(entry, own)
-    calendars = calendar_rules(entry, own, defaults.given, entry.sheet.blackout)
+    has_calendars = entry.sheet.blackout or any(key in own or key in defaults.given for key in CALENDAR_KEYS)
+    calendars = calendar_rules(entry, own, defaults.given, entry.sheet.blackout) if has_calendars else None
     if "schedule" in own:
         note_schedule(name, entry, own["schedule"], own, defaults, zone, calendars)
     found = JobKeys(name, entry, own, {**defaults.given, **own})
@@ -365,7 +367,8 @@ def build_job(
     )
     _check_size(entry, job)
     check_backlog_limit(entry, job)
-    check_moves(entry, job)
+    if calendars is not None:
+        check_moves(entry, job)
     return job
 
 

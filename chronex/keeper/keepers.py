@@ -22,7 +22,7 @@ from chronex.failpoints import KEEPER_VARIABLE, VARIABLE
 from chronex.keeper.ends_file import read_ends
 from chronex.keeper.keeper_process import ERRORS_NAME, LOCK_NAME, READY
 from chronex.keeper.link import ANSWER_WITHIN_S, KeeperLink, KeeperLostError, connect
-from chronex.keeper.messages import Ended, Recorded, Trust
+from chronex.keeper.messages import Ended, Trust
 
 log = logging.getLogger(__name__)
 
@@ -69,11 +69,11 @@ class Keepers:
         self._number = 0
         self._begun: float | None = None  # when the last keeper was started, by the clock of the loop
         self._short_lives = 0  # how many in a row
-        self._own: KeeperLink | None = None
+        self.own_link: KeeperLink | None = None  # for new commands; None before the first, lost where it was killed
         self._own_directory: Path | None = None
         self._starting: asyncio.Task[KeeperLink] | None = None
-        self._others: dict[Path, KeeperLink] = {}
-        self._dead: dict[Path, DeadKeeper] = {}
+        self.others: dict[Path, KeeperLink] = {}  # what schedulers left that are gone, and their keepers hold
+        self.dead: dict[Path, DeadKeeper] = {}  # the same where the keeper is gone too
         self._stuck: dict[Path, frozenset[str]] = {}
         self._trust: Trust | None = None
         self.open_until_ms: int | None = None  # by the boot time: past it no barrier may be opened
@@ -84,7 +84,7 @@ class Keepers:
 
     def begin(self) -> None:
         """Start the keeper in the background, so that it is there when the first command is due."""
-        if self._starting is None and (self._own is None or self._own.is_lost):
+        if self._starting is None and (self.own_link is None or self.own_link.is_lost):
             self._own_directory = None  # the last one was killed: what it wrote is looked at from now on
             self._starting = asyncio.get_running_loop().create_task(self._start_anew())
             self._starting.add_done_callback(self._started)
@@ -92,7 +92,7 @@ class Keepers:
     def _started(self, task: asyncio.Task[KeeperLink]) -> None:
         self._starting = None
         if not task.cancelled() and task.exception() is None:
-            self._own = task.result()
+            self.own_link = task.result()
 
     async def _start_anew(self) -> KeeperLink:
         """At once; after a keeper that did not live for long, or could not begin, only after a pause that grows."""
@@ -106,8 +106,8 @@ class Keepers:
 
     async def own(self) -> KeeperLink:
         """The keeper for new commands; a new one where the last was killed."""
-        if self._own is not None and not self._own.is_lost:
-            return self._own
+        if self.own_link is not None and not self.own_link.is_lost:
+            return self.own_link
         self.begin()
         assert self._starting is not None
         return await asyncio.shield(self._starting)
@@ -115,7 +115,7 @@ class Keepers:
     @property
     def ready(self) -> KeeperLink | None:
         """The same where it is there now."""
-        return None if self._own is None or self._own.is_lost else self._own
+        return None if self.own_link is None or self.own_link.is_lost else self.own_link
 
     async def _start(self) -> KeeperLink:
         self._number += 1
@@ -147,7 +147,7 @@ class Keepers:
         await asyncio.gather(*map(self._look_at, wanted))
 
     def _is_to_be_looked_at(self, directory: Path, is_ours: Callable[[str], bool]) -> bool:
-        if directory in self._others or directory in self._dead:
+        if directory in self.others or directory in self.dead:
             return False
         node = directory.name.rpartition(".")[0]
         return self._is_lost(directory) if node == self._name else is_ours(node)
@@ -160,7 +160,7 @@ class Keepers:
     async def look_at_lost(self) -> None:
         """Those that were killed while we were connected, our own too: what had they written?"""
         async with self._looking:
-            for directory, link in list(self._others.items()):
+            for directory, link in list(self.others.items()):
                 if link.is_lost:
                     await self._look_at(directory)
             await self._look(lambda _node: False)
@@ -180,25 +180,21 @@ class Keepers:
                 self._stuck[directory] = frozenset(words)
             else:
                 ends = {name: word for name, word in words.items() if isinstance(word, Ended)}
-                self._dead[directory] = DeadKeeper(directory, ends)
+                self.dead[directory] = DeadKeeper(directory, ends)
             return
         self._forget(directory)
-        self._others[directory] = link
+        self.others[directory] = link
 
     def _forget(self, directory: Path) -> None:
         """What was known of it before; until then that holds."""
         self._stuck.pop(directory, None)
-        self._others.pop(directory, None)
-
-    @property
-    def has_any_of_others(self) -> bool:
-        return bool(self._others or self._dead)
+        self.others.pop(directory, None)
 
     def keeps(self, attempt_id: str) -> bool:
         """Somebody but our own keeper has it, or knows its end."""
         return (
-            any(link.keeps(attempt_id) for link in self._others.values())
-            or any(attempt_id in dead.ends for dead in self._dead.values())
+            any(link.keeps(attempt_id) for link in self.others.values())
+            or any(attempt_id in dead.ends for dead in self.dead.values())
             or self.is_stuck(attempt_id)
         )
 
@@ -208,38 +204,31 @@ class Keepers:
 
     def link_of(self, attempt_id: str) -> KeeperLink | None:
         """The living keeper that has it."""
-        return next((link for link in self._others.values() if link.keeps(attempt_id)), None)
+        return next((link for link in self.others.values() if link.keeps(attempt_id)), None)
 
     def end_from_file(self, attempt_id: str) -> Ended | None:
         """How it ended, by the file of a keeper that is gone."""
-        return next((dead.ends[attempt_id] for dead in self._dead.values() if attempt_id in dead.ends), None)
-
-    def recorded(self, attempt_id: str) -> None:
-        """Its end is on record: it need not be kept anywhere."""
-        if self._own is not None:
-            _let_go(self._own, attempt_id)
-        if self.has_any_of_others:
-            self.tidy(lambda other: other != attempt_id)
+        return next((dead.ends[attempt_id] for dead in self.dead.values() if attempt_id in dead.ends), None)
 
     def tidy(self, is_needed: Callable[[str], bool]) -> None:
         """Let go of ends that nobody waits for, of keepers without any, and of the directories of dead ones."""
-        for directory, link in list(self._others.items()):
+        for directory, link in list(self.others.items()):
             for attempt_id in link.ids:
                 if not is_needed(attempt_id):
-                    _let_go(link, attempt_id)
+                    link.recorded(attempt_id)
             if link.is_lost or not link.ids:
                 self._leave(link)
-                del self._others[directory]
-        for directory, dead in list(self._dead.items()):
+                del self.others[directory]
+        for directory, dead in list(self.dead.items()):
             dead.ends = {name: end for name, end in dead.ends.items() if is_needed(name)}
             if not dead.ends:
                 shutil.rmtree(directory, ignore_errors=True)
-                del self._dead[directory]
+                del self.dead[directory]
 
     def trust(self, trust: Trust, open_until_ms: int) -> None:
         """Tell every keeper of this machine until when its commands may run."""
         self._trust, self.open_until_ms = trust, open_until_ms
-        for link in (self._own, *self._others.values()):
+        for link in (self.own_link, *self.others.values()):
             if link is not None and not link.is_lost:
                 link.send(trust)
 
@@ -247,7 +236,7 @@ class Keepers:
         """Let go; what runs goes on, and the keepers stay as long as something does."""
         if self._starting is not None:  # one that nobody connects to would wait for a while
             await asyncio.wait([self._starting])
-        for link in (self._own, *self._others.values()):
+        for link in (self.own_link, *self.others.values()):
             if link is not None:
                 self._leave(link)
         if self._leaving:
@@ -257,12 +246,6 @@ class Keepers:
         task = asyncio.get_running_loop().create_task(link.leave())
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
-
-
-def _let_go(link: KeeperLink, attempt_id: str) -> None:
-    if link.keeps(attempt_id):
-        link.forget(attempt_id)
-        link.send(Recorded(attempt_id))
 
 
 class KeeperFacts(NamedTuple):

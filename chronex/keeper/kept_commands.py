@@ -88,7 +88,9 @@ class KeptCommands:
             if isinstance(command, NotStarted):
                 return not_started(command, self._run_context.clock)
             try:
-                link = await self._keepers.own()
+                link = self._keepers.own_link
+                if link is None or link.is_lost:
+                    link = await self._keepers.own()
             except KeeperNotStartedError as problem:
                 self._tell_why_not(problem)
                 return await self._run_unkept(request, hooks)
@@ -196,7 +198,11 @@ class KeptCommands:
         return await self._after_keeper(request, identity, started_ms, log_name, hooks)
 
     def recorded(self, attempt_id: str) -> None:
-        self._keepers.recorded(attempt_id)
+        keepers = self._keepers
+        if keepers.own_link is not None:
+            keepers.own_link.recorded(attempt_id)
+        if keepers.others or keepers.dead:
+            keepers.tidy(lambda other: other != attempt_id)
 
     def _never_began(self) -> AttemptResult:
         return AttemptResult(

@@ -15,6 +15,7 @@ from chronex.keeper.messages import (
     FrameTooLongError,
     Held,
     Message,
+    Recorded,
     Welcome,
     frame,
     socket_path,
@@ -103,6 +104,12 @@ class KeeperLink(asyncio.Protocol):
     @property
     def ids(self) -> tuple[str, ...]:
         return tuple(self._ended)
+
+    def recorded(self, attempt_id: str) -> None:
+        """Its end is on record: it need not be kept there."""
+        if self.keeps(attempt_id):
+            self.forget(attempt_id)
+            self.send(Recorded(attempt_id))
 
     def forget(self, attempt_id: str) -> None:
         self._held.pop(attempt_id, None)

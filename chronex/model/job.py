@@ -11,6 +11,7 @@ makes thousands of them, and the visits cost a seventh of it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Self
 
@@ -335,6 +336,12 @@ class Counters(Struct, frozen=True, gc=False, omit_defaults=True):
     completed_with_errors: int = 0
 
 
+# While a scheduler runs, one is enough: what is due in a pause is skipped at once.
+MOST_PAUSES = 64
+# Who has paused a job that failed too often in a row.
+PAUSED_BY_FAILURES = "pause_after_failures"
+
+
 class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """What changes while a job lives; every start and every end writes it anew."""
 
@@ -396,6 +403,16 @@ class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
             return False
         return self.paused_until_ms is None or ms < self.paused_until_ms
 
+    def pauses_with_last(self) -> tuple[tuple[int, int], ...]:
+        """Its pauses before the one that begins now. Those before the cursor were skipped and are forgotten first."""
+        begin, end = self.paused_from_ms, self.paused_until_ms
+        if begin is None or end is None or end <= begin:
+            return self.pauses
+        pauses = (*self.pauses, (begin, end))
+        if len(pauses) > MOST_PAUSES:
+            pauses = tuple(pause for pause in pauses if pause[1] > (self.cursor_ms or 0))
+        return pauses[-MOST_PAUSES:]
+
     def was_decided(self, nominal_ms: int) -> bool:
         """Was this instant decided before the clock was set back? Its record may have gone with old history."""
         return any(begin < nominal_ms <= end for begin, end in self.decided)
@@ -413,6 +430,33 @@ class Job(JobDefinition, frozen=True, gc=False, omit_defaults=True, kw_only=True
     def progressed(self, **changes: Any) -> Job:
         """The same definition, with these fields of its progress changed."""
         return replace(self, progress=replace(self.progress, **changes))
+
+    def counted(self, now_ms: int, last_run_ms: int | None, more: Mapping[str, int]) -> JobProgress:
+        """Its progress after an occurrence that counts `more`; paused where it has failed too often in a row."""
+        progress = self.progress
+        counters: dict[str, int] = {name: getattr(progress.counters, name) + step for name, step in more.items()}
+        if "failed" in more:
+            counters["failures_in_a_row"] = progress.counters.failures_in_a_row + 1
+        elif "completed" in more:
+            counters["failures_in_a_row"] = 0
+        changed = replace(
+            progress,
+            counters=replace(progress.counters, **counters),
+            last_run_ms=progress.last_run_ms if last_run_ms is None else last_run_ms,
+            last_success_ms=now_ms if "completed" in more else progress.last_success_ms,
+        )
+        limit = self.pause_after_failures
+        has_failed = "failed" in more and limit is not None and changed.counters.failures_in_a_row >= limit
+        if not has_failed or progress.is_paused_at(now_ms):
+            return changed
+        return replace(
+            changed,
+            paused=True,
+            paused_until_ms=None,
+            paused_by=PAUSED_BY_FAILURES,
+            paused_from_ms=now_ms,
+            pauses=progress.pauses_with_last(),
+        )
 
     def as_written(self) -> Job:
         """The definition alone: without its progress, and without who brought it in which version."""

@@ -153,6 +153,11 @@ class Reading:
             prefix = keys.attempt_key(job, nominal_ms, task, 0)[:-4]
         return self.scan(prefix, Attempt)
 
+    def has_staged_state(self, attempt: Attempt) -> bool:
+        """Has it changed its task's state?"""
+        staged = keys.within_staged_state(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
+        return bool(self.tx.scan(staged, None, 1))
+
     def nodes(self) -> list[Node]:
         return self.scan(keys.NODE, Node)
 

@@ -49,7 +49,7 @@ from chronex_store.lmdb_environment import (
     measure_space,
     open_environment,
 )
-from chronex_store.migration import migrate_if_older, refuse_older
+from chronex_store.migration import migrate_store, refuse_older
 from chronex_store.transaction import LmdbReading, NestingGuard, translate
 
 MAINTENANCE_MS = 60_000
@@ -101,10 +101,11 @@ class LmdbStore:
         env = open_environment(
             Path(path), create=create, map_size=map_size, allow_network=allow_network, now_ms=now, verify=verify
         )
-        if create if migrate is None else migrate:
-            env = migrate_if_older(env, now, held)
-        else:
-            refuse_older(env)
+        if env.meta.format != lmdb_environment.FORMAT:
+            if create if migrate is None else migrate:
+                env = migrate_store(env, now, held)
+            else:
+                refuse_older(env)
         store = cls(env, clock)
         if create:  # opening a store to read it must leave no file behind
             store._reserve.create()

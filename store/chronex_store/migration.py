@@ -62,13 +62,11 @@ def _to_format_3(tx: Transaction) -> None:
 STEPS: dict[int, MigrationStep] = {1: _to_format_2, 2: _to_format_3}
 
 
-def migrate_if_older(env: LmdbEnvironment, now_ms: int, held: DaemonLock | None = None) -> LmdbEnvironment:
+def migrate_store(env: LmdbEnvironment, now_ms: int, held: DaemonLock | None = None) -> LmdbEnvironment:
     """The environment in the current format; the old state stays in `before-format-N-….backup` beside it.
 
     `held` is the daemon's lock, where the caller has it already: no process can take it a second time.
     """
-    if env.meta.format == lmdb_environment.FORMAT:
-        return env
     try:
         with nullcontext() if held is not None else acquire_daemon_lock(env.path):
             write_snapshot(env, env.path / f"before-format-{env.meta.format + 1}-{now_ms}.backup")

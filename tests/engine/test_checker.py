@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine import decisions, turns
+from chronex.engine import decisions, lines
 from chronex.engine import plan as planning
 from chronex.engine.admit import START, Admission
 from chronex.engine.lifecycle import Lifecycle
@@ -89,7 +89,7 @@ def admit_always(patch: pytest.MonkeyPatch) -> None:
     def admit(*arguments: Any) -> Admission:
         return START
 
-    patch.setattr(turns, "admit", admit)
+    patch.setattr(lines, "admit", admit)
 
 
 def forget_the_pool(patch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from chronex.engine.clock_steps import begun_at
 from chronex.engine.commands.actor import Actor, record_command
 from chronex.engine.commands.names import job_named, occurrence_named, open_occurrences
-from chronex.engine.job_counters import pauses_with_last
 from chronex.engine.lifecycle import Lifecycle
 from chronex.errors import NotPossibleError
 from chronex.model.event import Event
@@ -37,7 +36,7 @@ def pause(records: Records, job_id: str, actor: Actor, *, until_ms: int | None =
         paused_until_ms=until_ms,
         paused_by=str(actor),
         paused_from_ms=progress.paused_from_ms if goes_on else records.now_ms,
-        pauses=progress.pauses if goes_on else pauses_with_last(progress),
+        pauses=progress.pauses if goes_on else progress.pauses_with_last(),
     )
     records.put(paused)
     record_command(records, "JobPaused", actor, job.id, data={} if until_ms is None else {"until_ms": until_ms})

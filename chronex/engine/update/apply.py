@@ -71,7 +71,7 @@ def apply_jobs(
         if basis is not None and any(change.kind is not Change.UNCHANGED for change in changes):
             refuse_if_stale(tx, basis)
         changed = write_changes(records, changes, actor)
-        if isinstance(owns, JobSource) and owns.groups is not None:
+        if isinstance(owns, JobSource) and owns.groups is not None and (owns.groups or records.groups()):
             write_groups(records, owns.groups, owns.name, actor)
         return changed
 
@@ -116,7 +116,8 @@ def _write(records: Records, change: JobChange, actor: str, data: dict[str, int]
     if change.job is not None:
         records.put(replace(change.job, updated_by=actor))
     _write_occurrences(records, change, events)
-    leave_changed_groups(records, change.old, change.job)
+    if change.old is not None and change.job is not None and change.old.groups != change.job.groups:
+        leave_changed_groups(records, change.job.id)
     if change.job is None:
         records.delete_job(change.job_id)
     append(records.tx, *events)

@@ -184,7 +184,9 @@ def plan_changes(reading: Reading, wanted: Iterable[Job], now_ms: int, options: 
     ]
     gone = {job.id for job in removed}
     kept = {name: job for name, job in present.items() if name not in gone}
-    refuse_broken_chains(before, {**kept, **{job.id: job for job in wanted}})
+    after = {**kept, **{job.id: job for job in wanted}}
+    if any(job.after for job in after.values()):
+        refuse_broken_chains(before, after)
     return changes + [removal(reading, job) for job in removed]
 
 

@@ -89,10 +89,8 @@ def _event(records: Records, change: GroupChange, actor: str) -> Event:
     return Event(name=f"Group{kind}", at_ms=records.now_ms, actor=actor, data=data)
 
 
-def leave_changed_groups(records: Records, old: Job | None, new: Job | None) -> None:
+def leave_changed_groups(records: Records, job: str) -> None:
     """Those of a job that stand in line for groups it is no longer in, or weigh otherwise, are admitted anew."""
-    if old is None or new is None or old.groups == new.groups:
-        return
-    for one in records.queued(new.id):
+    for one in records.queued(job):
         if one.lines:
             records.put(leave_lines(one))

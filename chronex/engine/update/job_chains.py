@@ -17,8 +17,6 @@ LONGEST_CHAIN = 50
 def refuse_broken_chains(before: Mapping[str, Job], after: Mapping[str, Job]) -> None:
     """JobChainError with every reason why the jobs of a store cannot become these."""
     following = {name: job for name, job in after.items() if job.after}
-    if not following:
-        return
     problems = list(_missing(before, after, following))
     circle = circle_in({name: job.after for name, job in following.items()})
     if circle is not None:

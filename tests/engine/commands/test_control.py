@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from chronex.engine.commands import cancel, pause, resume, trigger
-from chronex.engine.job_counters import MOST_PAUSES
 from chronex.errors import AmbiguousIdError, NotPossibleError, UnknownIdError
+from chronex.model.job import MOST_PAUSES
 from chronex.model.occurrence import ProcessIdentity
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy, TaskMode
 from chronex.model.reasons import Reason, ReasonCode

@@ -5,9 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from chronex.engine.commands import Actor, pause, resume
-from chronex.engine.job_counters import PAUSED_BY
 from chronex.engine.update import apply_jobs
-from chronex.model.job import Job, Task
+from chronex.model.job import PAUSED_BY_FAILURES, Job, Task
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading, Records
@@ -41,9 +40,9 @@ def states(machine: SimulatedMachine) -> list[str]:
 def test_a_job_that_fails_too_often_in_a_row_is_paused_until_somebody_resumes_it() -> None:
     machine = SimulatedMachine([job(pause_after_failures=3)], outcome=fails)
     machine.advance(hours=6.5)
-    assert sorted(states(machine)) == sorted([*["failed"] * 3, *[f"skipped {PAUSED_BY}"] * 3])
+    assert sorted(states(machine)) == sorted([*["failed"] * 3, *[f"skipped {PAUSED_BY_FAILURES}"] * 3])
     (event,) = machine.events("JobPaused")
-    assert (event.actor, event.data) == (PAUSED_BY, {"failures": 3})
+    assert (event.actor, event.data) == (PAUSED_BY_FAILURES, {"failures": 3})
     machine.store.update(lambda tx: resume(Records(tx, machine.now), "job", ANN))
     machine.advance(hours=3)  # the first one fails too: it is paused again at once
     assert len(machine.events("JobPaused")) == 2
