@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from typing import Any, NamedTuple, NoReturn
 
 from chronex.errors import ChronexError
 from chronex.expr.diagnostics import with_hint
-from chronex.jobfile.guessed_keys import ADVICE, OTHER_NAMES
+from chronex.jobfile.guessed_keys import ADVICE, ADVICE_FOR_TASKS, OTHER_NAMES
 from chronex.jobfile.positions import LineIndex, TextNode, TextSpan
 from chronex.model.calendars import CalendarRules, JobCalendar
 from chronex.model.channels import Channel
@@ -212,18 +212,24 @@ Reader = Callable[[Entry], object]
 
 
 def read_table(
-    entry: Entry, keys: Mapping[str, Reader], example: str = "", *, is_open: bool = False
+    entry: Entry, keys: Mapping[str, Reader], example: str = "", *, is_open: bool = False, above: Container[str] = ()
 ) -> dict[str, Any]:
     """The values that could be read, by key; every unknown key and bad value is on the sheet.
 
-    In an open table other programs may keep keys of their own: they are left out and noted.
+    In an open table other programs may keep keys of their own: they are left out and noted. `above` are the keys of
+    the job around the table of a task.
     """
     found: dict[str, Any] = {}
     for name in entry.expect_table(example):
         child = entry.child(name)
         reader = keys.get(name)
         if reader is None:
-            (_note_unknown if is_open else _report_unknown)(child, name, keys)
+            if is_open:
+                _note_unknown(child, name, keys)
+            elif name in above:
+                _report_above(child, name)
+            else:
+                _report_unknown(child, name, keys)
             continue
         try:
             found[name] = reader(child)
@@ -255,6 +261,12 @@ def _report_unknown(entry: Entry, name: str, keys: Mapping[str, Reader]) -> None
     fix = meant if meant in keys else None
     hint = f"did you mean {fix}?" if fix else advice or f"the keys here are {', '.join(sorted(keys))}"
     entry.report(f"unknown key {quoted(name)}", hint, "J010", entry.key_span, fix=fix)
+
+
+def _report_above(entry: Entry, name: str) -> None:
+    plain = f"{name} holds for the whole job: write it in [jobs.NAME], above its tasks"
+    hint = ADVICE_FOR_TASKS.get(name) or ADVICE.get(name) or plain
+    entry.report(f"unknown key {quoted(name)}", hint, "J010", entry.key_span)
 
 
 def _note_unknown(entry: Entry, name: str, keys: Mapping[str, Reader]) -> None:

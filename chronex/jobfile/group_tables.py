@@ -29,7 +29,7 @@ MOST_GROUPS = 200
 MOST_OF_A_JOB = 8
 LONGEST_SPACING_MS = 3_600_000
 LONGEST_WINDOW_MS = 366 * UNITS["d"]
-_RATE = re.compile(r"([0-9]{1,9})/(?:([a-z0-9]+))", re.ASCII)
+_RATE = re.compile(r"([0-9]{1,18})/(?:([a-z0-9]+))", re.ASCII)
 _SIZE = re.compile(r"([0-9]{1,15}) ?([KMG]i?)?B?", re.ASCII)
 _SIZE_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 

@@ -81,6 +81,13 @@ _OUTPUT = "output is kept by itself: chronex logs JOB shows it; log_limit says h
 _INCLUDE = "apply each file by itself: a store takes the jobs of several"
 _BOOT = 'write schedule = "@start": once each time the machine has started'
 
+# Keys of a job that do not belong to one of its tasks, where there is more to say than that.
+_PLACES = (
+    "a run takes its places for all of its tasks, so that no two can wait for each other: write groups in "
+    '[jobs.NAME], or make the task a job of its own with after = "NAME"'
+)
+ADVICE_FOR_TASKS = {"groups": _PLACES}
+
 # What newcomers look for first: one sentence that helps, instead of a list of all keys.
 ADVICE = {
     "uid": _UID,

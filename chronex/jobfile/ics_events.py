@@ -7,6 +7,7 @@ are bounded, and what goes beyond a bound is refused in a sentence.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ MOST_COMPONENTS = 20_000
 # Steps of all rules of a file together: about a second of work.
 MOST_STEPS = 200_000
 _DAY = 86_400
+_BROKEN = re.compile(r"broken property '([A-Z-]+)'.*?\): (.*)")
 
 
 class CalendarError(ValueError):
@@ -86,9 +88,16 @@ def _spans(events: list[Any], begin: int, end: int, floating: Zone) -> EventSpan
                 _add(found, event, read, (begin, end), overridden, budget)
         except (RecurrenceError, ValueError, OverflowError, AttributeError, TypeError) as error:
             title = quoted(str(event.get("SUMMARY", "without a title"))[:60])
-            what = escaped(str(error).splitlines()[0][:160] if str(error) else type(error).__name__)
+            what = escaped(_words_of(error)[:160])
             raise CalendarError(f"event {title}: {what}", "mend or remove the event") from None
     return found
+
+
+def _words_of(error: Exception) -> str:
+    """What is wrong, without what the package says of its own classes: `Cannot access 'dt' on … 'DTSTART' …): `."""
+    first = str(error).partition("\n")[0]
+    broken = _BROKEN.search(first)
+    return f"{broken[1]}: {broken[2]}" if broken else first or type(error).__name__
 
 
 def _moves(event: Any) -> bool:

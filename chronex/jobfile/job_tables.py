@@ -525,7 +525,7 @@ def _tasks(found: JobKeys, retry: RetryPolicy, inherited: TaskEnvironment, *, ne
 
 def _task(entry: Entry, retry: RetryPolicy, inherited: TaskEnvironment, known: dict[str, str]) -> list[Task]:
     """The task, or the combinations of its matrix."""
-    own = _one_failure_key(entry, read_table(entry, TASK, 'tasks = [{ name = "…", run = "…" }]'))
+    own = _one_failure_key(entry, read_table(entry, TASK, 'tasks = [{ name = "…", run = "…" }]', above=JOB))
     fields = {field: own[key] for key, field in TASK_FIELDS.items() if key in own}
     if "retry" in own:
         fields["retry"] = inherited_tables.merged_retry(retry, own["retry"], entry.child("retry"))

@@ -68,6 +68,7 @@ PROBLEMS = {
     "rate of 0": ('[groups.g]\nrate = «"0/m"»\n' + JOB, "J033", "a rate of 0 would start nothing, ever", "write at least 1, or pause the jobs"),
     "no rate": ('[groups.g]\nrate = «"often"»\n' + JOB, "J033", "'often' is not a rate", 'write rate = "30/m"'),
     "too high a rate": ('[groups.g]\nrate = «"1001/s"»\n' + JOB, "J033", "a rate counts at most 1000 starts", "write at most 1000"),
+    "far too high a rate": ('[groups.g]\nrate = «"100000000000/d"»\n' + JOB, "J033", "a rate counts at most 1000 starts", "write at most 1000"),
     "too long a rate": ('[groups.g]\nrate = «"1/400d"»\n' + JOB, "J033", "the window of a rate is at most a year", "write for example 10/d"),
     "a rate of nothing": ('[groups.g]\nrate = «"1/0s"»\n' + JOB, "J033", "'1/0s' is not a rate", "write"),
     "weight over the limit": (f"{GROUPS}{JOB}groups = {{ database = «3» }}\n", "J033", "a run would take 3 places of database, which has 2", "write at most 2, or raise the limit"),

@@ -64,6 +64,15 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
     ),
     "another scheduler's key": (JOB + '«command» = "x"\n', [("J010", "unknown key 'command'", "did you mean run?")]),
     "timeout of a job": (JOB + '«timeout» = "5m"\n', [("J010", "unknown key 'timeout'", "did you mean task_timeout?")]),
+    "a key of the job on a task": (
+        TASK + '«priority» = 10\n',
+        [("J010", "unknown key 'priority'", "priority holds for the whole job: write it in [jobs.NAME], above its tasks")],
+    ),
+    "groups of a task": (
+        TASK + '«groups» = ["a"]\n',
+        [("J010", "unknown key 'groups'", "a run takes its places for all of its tasks, so that no two can wait for each other")],
+    ),
+    "after of a task": (TASK + '«after» = "b"\n', [("J010", "unknown key 'after'", 'after = "JOB" starts a job')]),
     "nothing like it": (
         "[scheduler]\n«xyzzy» = 1\n",
         [("J010", "unknown key 'xyzzy'", "the keys here are blackout, catch_up, grace_period, heartbeat, history, labels, logs, max_concurrent_jobs")],
