@@ -111,7 +111,8 @@ def channels_due(reading: Reading, node: str, now_ms: int, is_gone: IsGone) -> t
 def _may_claim(state: ChannelState, node: str, now_ms: int, is_gone: IsGone) -> bool:
     # A pause that is longer than any was set by a clock that has been put back since.
     is_due = state.next_ms <= now_ms or state.next_ms > now_ms + 2 * LONGEST_PAUSE_MS
-    is_free = state.owner in ("", node) or not now_ms < state.claimed_until_ms <= now_ms + CLAIM_MS
+    # The same of a claim; one of another node that read its clock some milliseconds later is none of these.
+    is_free = state.owner in ("", node) or not now_ms < state.claimed_until_ms <= now_ms + 2 * CLAIM_MS
     return is_due and (is_free or is_gone(state.owner))
 
 

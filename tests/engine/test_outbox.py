@@ -188,6 +188,15 @@ def test_one_node_delivers_and_another_takes_over_when_its_claim_is_over() -> No
     assert box.claim("n1") is None
 
 
+def test_a_claim_holds_for_a_node_that_read_its_clock_before_it_was_made() -> None:
+    """Four nodes ask at once, and one waits for the store with the time of its asking: it sent the notice again."""
+    box = Box()
+    box.write(1)
+    box.claimed()
+    box.now -= 5
+    assert box.claim("n2") is None
+
+
 def test_a_node_that_has_left_holds_nothing() -> None:
     box = Box()
     box.write(1)

@@ -107,7 +107,7 @@ class Pair:
         old, self.primary = self.primary, self.standby
         campaign.turn_to(f"{self.primary.directory}/.s.PGSQL.{self.primary.port}")
         if old.directory != self.primary.directory:
-            shutil.rmtree(old.directory / "data", ignore_errors=True)
+            shutil.rmtree(old.directory, ignore_errors=True)
         self.standby = self._copied(self.primary)
 
     def close(self) -> None:

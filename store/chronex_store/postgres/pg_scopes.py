@@ -135,8 +135,11 @@ class HeldScope:
             self._check_job(key)
 
     def check_scan(self, prefix: bytes) -> None:
-        """What is due and what is queued is answered for the jobs that are held."""
-        if self.is_whole or prefix[:1] in (keys.DUE, keys.NODE) or prefix == keys.QUARANTINE:
+        """What is due and what is queued is answered for the jobs that are held.
+
+        Definitions are changed by who has the store to itself alone, so all others may look for them.
+        """
+        if self.is_whole or prefix[:1] in (keys.DUE, keys.NODE, keys.JOB) or prefix == keys.QUARANTINE:
             return
         # Who stands in line tells who comes first, and no more than that: whoever takes a place reads its group.
         if prefix == keys.QUEUED + keys.OCCURRENCE or prefix[:1] == keys.LINE:
@@ -153,6 +156,8 @@ class HeldScope:
             self._check_shared(name)
         if key[:1] in _SHARED_ALONE:
             return
+        if key[:1] == keys.JOB:
+            self._refuse([])
         self._check_job(key)
         if key[:1] == keys.FOLLOWING:  # whoever holds the parent reads who follows it, so both must be held here
             self._check_job(keys.record_of(key))

@@ -204,7 +204,12 @@ def test_a_removed_job_ends_like_any_other(two: Two) -> None:
 @pytest.mark.parametrize(
     "work",
     [
-        pytest.param(lambda tx: tx.put(b"J" + b"a\0", tx.get(b"Ja\0")), id="reads another job"),
+        pytest.param(lambda tx: tx.get(b"Ja\0"), id="reads another job"),
+        pytest.param(lambda tx: tx.put(b"Jb\0", tx.get(b"Jb\0")), id="writes a definition"),
+        pytest.param(lambda tx: tx.get(keys.group_key("g")), id="reads a group"),
+        pytest.param(lambda tx: tx.scan(keys.within_holding("g")), id="lists who has places of a group"),
+        pytest.param(lambda tx: tx.put(keys.within_holding("g") + b"Ob\0" + bytes(8), b""), id="takes a place"),
+        pytest.param(lambda tx: tx.scan(keys.within_channel("c")), id="lists what waits for a channel"),
         pytest.param(lambda tx: tx.delete(b"Va\0" + bytes(4)), id="writes of another job"),
         pytest.param(lambda tx: tx.expect({"a"}), id="expects another job"),
         pytest.param(lambda tx: tx.scan(b"Oa\0"), id="lists another job's occurrences"),
