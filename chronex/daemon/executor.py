@@ -186,7 +186,6 @@ class Executor:
         self.patience = StorePatience()
         self._stopped_here: set[str] = set()
         self._starts = StartRecorder(store, engine)
-        self.threads = SideThreads()
         self.prestart = Prestart(self.runner, self.clock, partial(next_tick_guess, engine), self._request_of)
         self._cancellations: dict[str, StopRequest] = {}
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
@@ -197,8 +196,11 @@ class Executor:
         self._leaving = False
 
     @cached_property
-    def checks(self) -> EndChecks:
-        """Few jobs have any."""
+    def threads(self) -> SideThreads:
+        return SideThreads()
+
+    @cached_property
+    def checks(self) -> EndChecks:  # few jobs have any
         return EndChecks(self.run_context, self.threads)
 
     def carry_out(self, orders: Iterable[Order]) -> None:

@@ -97,7 +97,7 @@ class Daemon:
         self.problem_of_successor: Callable[[], str] = lambda: ""  # why one could not begin now
         self._ages = AgeClock(self.clock)
         self._woken = asyncio.Event()  # something other than the store ends the sleep
-        self._conditions = ConditionWatch(store, engine, run_context, self.executor.threads, self._woken.set)
+        self._conditions: ConditionWatch | None = None  # made when somebody waits for conditions
         self._skips = skip_log.SkipLog(store, self.clock, node.id)
         self._away_since_ms: int | None = None  # by the monotonic clock: since when the store takes nothing
         self._noting: set[asyncio.Task[None]] = set()  # events on their way into the journal
@@ -290,7 +290,7 @@ class Daemon:
                     break
                 self.executor.prestart.prepare(tick.next_ms)
                 self.periodic.start_due()
-                next_ms = self._conditions.begin(tick.next_ms) if self.engine.awaits_conditions else tick.next_ms
+                next_ms = self._look_at_conditions(tick.next_ms) if self.engine.awaits_conditions else tick.next_ms
                 await self._sleep(next_ms, seen)
         await self._finish()
 
@@ -489,6 +489,15 @@ class Daemon:
         except StoreFullError as error:
             self._note_away(error)
 
+    def _look_at_conditions(self, next_ms: int | None) -> int:
+        """Somebody waits for conditions: when the daemon must be awake again for what is found of them."""
+        if self._conditions is None:
+            executor = self.executor
+            self._conditions = ConditionWatch(
+                self.store, self.engine, executor.run_context, executor.threads, self._woken.set
+            )
+        return self._conditions.begin(next_ms)
+
     async def _sleep(self, next_ms: int | None, seen: int) -> None:
         pause = self.periodic.seconds_until_next(
             at_most=LONGEST_SLEEP_S if self._away_since_ms is None else FULL_PAUSE_S
@@ -505,7 +514,8 @@ class Daemon:
     async def _finish(self) -> None:
         """Wait until all that runs has ended; then record that this node has stopped."""
         self.executor.prestart.discard()
-        self._conditions.stop()
+        if self._conditions is not None:
+            self._conditions.stop()
         await self.periodic.stop()
         for close in self.closers:
             await close()

@@ -50,6 +50,7 @@ BESIDE = {
     "run/environment.py": "made before the instant, in the tick only where the machine is too slow for that",
     "run/spawn.py": "the program is looked up, and held at its barrier, before the instant too",
     "run/supervise.py": "the same",
+    "storage/ports.py": "what kind of transaction it is",
     "storage/scopes.py": "what an update locks, where machines share the store; one machine locks nothing",
     "text/instants.py": "the times in that environment",
     "failpoints.py": "a test hook, which does nothing unless the environment arms it",

@@ -70,6 +70,7 @@ async def test_a_command_is_that_user_and_nothing_of_root(
     assert seen["capabilities"] == [0, 0, 0, 0]
     assert (seen["session"], seen["descriptors"], seen["blocked"]) == (True, [0, 1, 2], 0)
     given = {name: value for name, value in seen["environment"].items() if not name.startswith("CHRONEX_")}
+    assert given.pop("TRACEPARENT").startswith("00-")
     assert given == {
         "HOME": first.home, "SHELL": "/bin/sh", "USER": first.name, "LOGNAME": first.name,
         "PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "LC_TIME": "C", "TZ": "Asia/Seoul",
