@@ -86,9 +86,11 @@ async def test_a_scheduler_keeps_its_store_within_the_limits(tmp_path: Path) -> 
 
     scheduler = Scheduler(store, settings=KEEPS_FIVE)
     await scheduler.initialize([("yearly", "0 0 1 1 *", nothing, timedelta(minutes=1))])
-    await until_async(
-        lambda: store.view(lambda tx: len(Reading(tx).occurrences("many", limit=1_000))) == 5, "five occurrences"
-    )
+
+    def left() -> list[str]:
+        return [one.state for one in store.view(lambda tx: Reading(tx).occurrences("many", limit=1_000))]
+
+    await until_async(lambda: len(left()) == 5, lambda: f"five occurrences, but there were {left()}")
     await scheduler.stop()
     store.close()
 
