@@ -138,7 +138,7 @@ class RunSimulation:
         ]
         self.jobs = {job.id: job for job in begun}
         self.parts = {job.id: _job_part(job) for job in begun}
-        self.due: list[tuple[int, int, int, Occurrence]] = []
+        self.due: list[tuple[tuple[int, int, bool, str, int], Occurrence]] = []
         self.ends: list[_Running] = []
         self.running: dict[str, list[Occurrence]] = {job.id: [] for job in begun}
         self.queued: dict[str, list[int]] = {}  # only jobs that have a queue: its instants, in order
@@ -195,9 +195,12 @@ class RunSimulation:
             self.push(Occurrence(job=job_id, nominal_ms=nominal, due_ms=nominal))
 
     def push(self, occurrence: Occurrence) -> None:
+        """What is due at one instant is decided by priority; then jobs before occurrences that are there already, and
+        each by name: the order of the engine's index."""
         self.count += 1
-        priority = self.jobs[occurrence.job].priority
-        heappush(self.due, (occurrence.due_ms, -priority, self.count, occurrence))
+        due_ms, priority = occurrence.due_ms, self.jobs[occurrence.job].priority
+        order = (due_ms, -priority, due_ms != occurrence.nominal_ms, occurrence.job, self.count)
+        heappush(self.due, (order, occurrence))
 
     # -- time passes -------------------------------------------------------------------------------------
 
@@ -205,7 +208,7 @@ class RunSimulation:
         """Ends, turns and due times in order; a slot that becomes free can be taken by what is due at that time."""
         while True:
             next_end = self._unless_later(self.ends[0].ends_ms if self.ends else None, until)
-            next_due = self._unless_later(self.due[0][0] if self.due else None, until)
+            next_due = self._unless_later(self.due[0][0][0] if self.due else None, until)
             next_turn = self._unless_later(self.lines.next_ms() if self.lines.uses else None, until)
             first = min((at for at in (next_end, next_due, next_turn) if at is not None), default=None)
             if first is None:
@@ -214,8 +217,8 @@ class RunSimulation:
             if first == next_end:
                 yield from self._end(heappop(self.ends))
             elif first == next_due:
-                while self.due and self.due[0][0] == first:
-                    yield from self._admit(heappop(self.due)[3], first)
+                while self.due and self.due[0][0][0] == first:
+                    yield from self._admit(heappop(self.due)[1], first)
                 yield from self._start_queued(first)
             else:
                 yield from self._start_queued(first)

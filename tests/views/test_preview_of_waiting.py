@@ -2,12 +2,15 @@
 
 When others give back a place no list of coming runs can know, so such a list names what a run may wait for, and
 `simulate` says when it starts, for the durations that it is given. Both are held to what the simulated engine does.
+
+Not drawn, because the simulation is not exact there (specs/groups.md, section 9): a queue that stands in a blackout, and
+`cancel_running` of a job with a schedule that waits for a parent.
 """
 
 from __future__ import annotations
 
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -56,21 +59,23 @@ def drawn(random: Random) -> Week:
     return Week(jobs, takes, random.choice((1, 2, 50)))
 
 
-def _job(random: Random, name: str, **more: Any) -> Job:
+def _job(random: Random, name: str, schedule: str, after: tuple[str, ...] = ()) -> Job:
     today = START // DAY
     off = JobCalendar(name="off", times=tuple(today * 86_400 + hour * 3_600 for hour in (5, 7, 11, 12)))
-    rules = CalendarRules(
-        excluded=(off,), blackout=random.choice(((), (JobCalendar(name="dark", times=off.times[2:]),)))
-    )
+    dark = JobCalendar(name="dark", times=off.times[2:])
+    overlap = random.choice([one for one in OverlapPolicy if not after or one is not OverlapPolicy.CANCEL_RUNNING])
+    has_queue = overlap not in (OverlapPolicy.SKIP, OverlapPolicy.ALLOW)
+    rules = CalendarRules(excluded=(off,), blackout=() if has_queue or random.random() < 0.5 else (dark,))
     return Job(
         id=name,
+        schedule=schedule,
+        after=after,
         tasks=(Task(name="t", run=("true",)),),
-        overlap=random.choice(list(OverlapPolicy)),
+        overlap=overlap,
         groups=random.choice(IN_GROUPS),
         priority=random.choice((0, 0, 7, -30)),
-        calendars=rules if random.random() < 0.4 and more.get("schedule") else None,
-        **more,
-    )  # fmt: skip
+        calendars=rules if random.random() < 0.4 and schedule else None,
+    )
 
 
 def played_by_the_engine(week: Week) -> tuple[SimulatedMachine, dict[tuple[str, int], Occurrence]]:
@@ -147,7 +152,7 @@ def _told(reading: Reading, job: Job) -> tuple[dict[int, tuple[int, str]], tuple
     return {one.nominal_ms: (one.due_ms, str(one.reason)) for one in forecast}, may_wait_for(stored)
 
 
-@pytest.mark.parametrize("seed", ["waiting 3", "many 30", "many 61"])  # each of them found a fault once
+@pytest.mark.parametrize("seed", ["waiting 3", "many 30", "many 61"])
 def test_what_is_simulated_of_those_who_wait_is_what_the_engine_does(seed: str) -> None:
     check_simulated(drawn(Random(seed)))
 
