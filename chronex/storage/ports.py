@@ -6,8 +6,7 @@ Any implementation must pass tests/store/test_contract.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from functools import lru_cache
-from typing import Protocol, TypeGuard, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from chronex.storage.scopes import WHOLE, Scope
 
@@ -108,16 +107,6 @@ class ClaimedDue(Protocol):
     def next_due_elsewhere(self) -> int | None:
         """When the first of what was not claimed is due; a hint for how long to sleep."""
         ...
-
-
-def claims_due(tx: ReadTransaction) -> TypeGuard[ClaimedDue]:
-    """`isinstance` of a protocol looks for all its names each time, which was a twentieth of an idle tick."""
-    return _claims_due(type(tx))
-
-
-@lru_cache(maxsize=32)
-def _claims_due(kind: type) -> bool:
-    return issubclass(kind, ClaimedDue)
 
 
 ViewFn = Callable[[ReadTransaction], T]

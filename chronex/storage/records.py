@@ -22,7 +22,7 @@ from chronex.storage import keys
 from chronex.storage.codec import HEADER, decode, encode
 from chronex.storage.journal import append
 from chronex.storage.keys import index_keys, key_of
-from chronex.storage.ports import MAX_VALUE_BYTES, SCAN_LIMIT, OwnerCounts, ReadTransaction, Transaction, claims_due
+from chronex.storage.ports import MAX_VALUE_BYTES, SCAN_LIMIT, ClaimedDue, OwnerCounts, ReadTransaction, Transaction
 from chronex.storage.scopes import HELD_ELSEWHERE_MS
 
 __all__ = ["Reading", "RecordCache", "Records", "index_keys", "key_of", "pages"]
@@ -210,7 +210,7 @@ class Reading:
         """When something falls due later than `ms`."""
         rows = self.tx.scan(keys.DUE, keys.timed(keys.DUE, ms + 1, b""), 1)
         own_ms = keys.instant_of(rows[0][0]) if rows else None
-        elsewhere_ms = self.tx.next_due_elsewhere() if claims_due(self.tx) else None
+        elsewhere_ms = self.tx.next_due_elsewhere() if isinstance(self.tx, ClaimedDue) else None
         if elsewhere_ms is None:
             return own_ms
         # What another node holds is decided there, unless it died with it.
@@ -219,7 +219,7 @@ class Reading:
 
     def has_claimed_most(self) -> bool:
         """Whether more may be due than this update has claimed, where machines share the store."""
-        return claims_due(self.tx) and self.tx.has_claimed_most()
+        return isinstance(self.tx, ClaimedDue) and self.tx.has_claimed_most()
 
     def queued_jobs(self, after: str = "") -> Iterator[str]:
         """Jobs with a queue, by the keys of their queued occurrences alone: those after `after`, then the others.

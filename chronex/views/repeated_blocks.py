@@ -65,8 +65,8 @@ class _Blocks:
     of jobs, and the place of its job among those that have the same instant."""
 
     def __init__(self, runs: Sequence[RunOfJob], simulation: RunSimulation, slots: int) -> None:
-        # Of those that are due at once the highest priority goes first, as in the engine.
-        self._runs = sorted(runs, key=lambda one: -one.job.priority)
+        # Of those that are due at once the highest priority goes first, then by name, as in the engine.
+        self._runs = sorted(runs, key=lambda one: (-one.job.priority, one.job.id))
         self._simulation, self._slots = simulation, slots
         self._jobs = len(self._runs)
         self._instants: list[int] = []

@@ -93,6 +93,8 @@ class SimulatedChains:
         job = self._jobs[occurrence.job]
         if not job.after or not job.schedule:
             return None
+        if occurrence.wait_until_ms is not None:
+            return Reason(ReasonCode.PARENT_TOO_LATE, by=", ".join(job.after))
         newest = {parent: self._newest(parent, occurrence.nominal_ms) for parent in job.after}
         ends = {parent: self._end_of(parent, nominal) for parent, nominal in newest.items()}
         window = options_of(job).window
@@ -109,6 +111,16 @@ class SimulatedChains:
                 self._waiting.setdefault((parent, nominal), []).append(occurrence)
                 return Reason(ReasonCode.WAITS_FOR, parent)
         return None
+
+    def gives_up(self, occurrence: Occurrence) -> bool:
+        """Its window is over: whether it still waits for a parent. It is waited for no longer."""
+        key = (occurrence.job, occurrence.nominal_ms)
+        for parent, waiting in list(self._waiting.items()):
+            left = [one for one in waiting if (one.job, one.nominal_ms) != key]
+            if len(left) < len(waiting):
+                self._waiting[parent] = left
+                return True
+        return False
 
     def _end_of(self, parent: str, nominal_ms: int | None) -> OccurrenceState | None:
         if nominal_ms is None or nominal_ms <= self._from_ms:

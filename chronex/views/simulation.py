@@ -138,13 +138,14 @@ class RunSimulation:
         ]
         self.jobs = {job.id: job for job in begun}
         self.parts = {job.id: _job_part(job) for job in begun}
-        self.due: list[tuple[int, int, int, Occurrence]] = []
+        self.due: list[tuple[tuple[int, int, bool, str, int], Occurrence]] = []
         self.ends: list[_Running] = []
         self.running: dict[str, list[Occurrence]] = {job.id: [] for job in begun}
         self.queued: dict[str, list[int]] = {}  # only jobs that have a queue: its instants, in order
         self.waiting: dict[tuple[str, int], Occurrence] = {}  # those of the queues that stand in no line
         self.lines = SimulatedLines(groups)
         self.canceled: set[int] = set()
+        self.stopping: list[Occurrence] = []  # are to be canceled, and hold their places until all has been decided
         self.chains = SimulatedChains(self.jobs, from_ms)
         self.count = 0
 
@@ -194,9 +195,12 @@ class RunSimulation:
             self.push(Occurrence(job=job_id, nominal_ms=nominal, due_ms=nominal))
 
     def push(self, occurrence: Occurrence) -> None:
+        """What is due at one instant is decided by priority; then jobs before occurrences that are there already, and
+        each by name: the order of the engine's index."""
         self.count += 1
-        priority = self.jobs[occurrence.job].priority
-        heappush(self.due, (occurrence.due_ms, -priority, self.count, occurrence))
+        due_ms, priority = occurrence.due_ms, self.jobs[occurrence.job].priority
+        order = (due_ms, -priority, due_ms != occurrence.nominal_ms, occurrence.job, self.count)
+        heappush(self.due, (order, occurrence))
 
     # -- time passes -------------------------------------------------------------------------------------
 
@@ -204,7 +208,7 @@ class RunSimulation:
         """Ends, turns and due times in order; a slot that becomes free can be taken by what is due at that time."""
         while True:
             next_end = self._unless_later(self.ends[0].ends_ms if self.ends else None, until)
-            next_due = self._unless_later(self.due[0][0] if self.due else None, until)
+            next_due = self._unless_later(self.due[0][0][0] if self.due else None, until)
             next_turn = self._unless_later(self.lines.next_ms() if self.lines.uses else None, until)
             first = min((at for at in (next_end, next_due, next_turn) if at is not None), default=None)
             if first is None:
@@ -213,11 +217,12 @@ class RunSimulation:
             if first == next_end:
                 yield from self._end(heappop(self.ends))
             elif first == next_due:
-                while self.due and self.due[0][0] == first:
-                    yield from self._admit(heappop(self.due)[3], first)
+                while self.due and self.due[0][0][0] == first:
+                    yield from self._admit(heappop(self.due)[1], first)
                 yield from self._start_queued(first)
             else:
                 yield from self._start_queued(first)
+            yield from self._stop(first)
 
     def goes_on_until(self, at: int) -> int | None:
         """The next time at which all may be at rest; None where it is at `at`, once what ends then has ended.
@@ -245,16 +250,17 @@ class RunSimulation:
         yield Played(occurrence, OccurrenceState.COMPLETED, NO_REASON, run.started_ms, run.ends_ms)
         if self.parts[occurrence.job].follows_its_end:
             self._plan_next(occurrence.job, run.ends_ms)
-        yield from self._start_queued(run.ends_ms)
+        yield from self._start_queued(run.ends_ms, occurrence.job)
 
     @property
     def free_slots(self) -> int:
         return self.slots - (len(self.ends) - len(self.canceled))
 
-    def _start_queued(self, at: int) -> Iterator[Played]:
-        """First those whose job is free again, then those whose turn it is in their lines."""
-        for job_id in list(self.queued) if self.waiting else ():
-            first = self.waiting.get((job_id, self.queued[job_id][0]))
+    def _start_queued(self, at: int, ended: str = "") -> Iterator[Played]:
+        """First the job that has just `ended`, then all that are free, then those whose turn it is in their lines."""
+        names = [*([ended] if ended in self.queued else []), *self.queued] if self.waiting else []
+        for job_id in names:
+            first = self.waiting.get((job_id, self.queued[job_id][0])) if job_id in self.queued else None
             # Admitted again only when the answer can differ: finding the blocker's name costs more than all the rest.
             if first is None or (self.running[job_id] and self.jobs[job_id].overlap is not OverlapPolicy.ALLOW):
                 continue
@@ -269,6 +275,8 @@ class RunSimulation:
     def _admit(self, occurrence: Occurrence, at: int, *, from_queue: bool = False) -> Iterator[Played]:
         job, queue = self.jobs[occurrence.job], self.queued.get(occurrence.job, [])
         running = self.running[occurrence.job]
+        if occurrence.wait_until_ms is not None and not self.chains.gives_up(occurrence):
+            return
         if self.parts[job.id].may_be_barred and (barred := _barred(job, occurrence, at)) is not None:
             self._unqueue(occurrence)
             yield Played(occurrence, OccurrenceState.SKIPPED, barred)
@@ -276,6 +284,9 @@ class RunSimulation:
         if self.chains and not from_queue and (held := self.chains.verdict(occurrence, at)) is not None:
             if held.code is not ReasonCode.WAITS_FOR:
                 yield Played(occurrence, OccurrenceState.SKIPPED, held)
+            elif (window_ms := self.parts[job.id].window_ms) is not None:
+                until_ms = occurrence.nominal_ms + window_ms + 1
+                self.push(replace(occurrence, due_ms=until_ms, wait_until_ms=until_ms))
             return
         replaced = [] if from_queue else self._replaced_by(job, occurrence)
         waiting = bisect_left(queue, occurrence.nominal_ms) if from_queue else len(queue) - len(replaced)
@@ -302,7 +313,7 @@ class RunSimulation:
         else:
             self._queue(occurrence, wait)
             if answer.verdict is Verdict.CANCEL_OTHERS:
-                yield from self._cancel(list(self.running[job.id]), at)
+                self.stopping += [one for one in self.running[job.id] if one not in self.stopping]
 
     def _replaced_by(self, job: Job, newer: Occurrence) -> list[Occurrence]:
         if job.overlap is not OverlapPolicy.CANCEL_RUNNING:
@@ -343,15 +354,17 @@ class RunSimulation:
             self.lines.started(job, occurrence)
         heappush(self.ends, _Running(at + self.duration_of(occurrence.job), self.count, occurrence, at))
 
-    def _cancel(self, others: list[Occurrence], at: int) -> Iterator[Played]:
-        for other in others:
+    def _stop(self, at: int) -> Iterator[Played]:
+        """As in the engine, where the end of a canceled run is another transaction than the one that cancels it."""
+        while self.stopping:
+            other = self.stopping.pop(0)
             self.running[other.job].remove(other)
             self.lines.ended(self.jobs[other.job])
             run = next(run for run in self.ends if run.occurrence is other)
             self.canceled.add(run.number)
             reason = Reason(ReasonCode.CANCELED_FOR_NEXT)
             yield Played(other, OccurrenceState.CANCELED, reason, run.started_ms, at)
-        yield from self._start_queued(at)
+            yield from self._start_queued(at, other.job)
 
 
 def _will_start(job: Job, part: _JobPart, planned: Planned) -> bool:
