@@ -105,7 +105,7 @@ deb: binary  ## build/deb/chronex_*.deb of the directory form
 lowest:  ## try the lowest version of every dependency, in an environment of its own
 	@$(PYTHON) -m venv --clear build/lowest
 	@$(PYTHON) packaging/lowest_versions.py > build/lowest/constraints.txt
-	@build/lowest/bin/pip install --quiet --disable-pip-version-check -c build/lowest/constraints.txt -r packaging/requirements-tests.in ".[lsp,postgres,calendars,otlp]"
+	@build/lowest/bin/pip install --quiet --disable-pip-version-check -c build/lowest/constraints.txt -r packaging/requirements-tests.in ".[lsp,postgres,calendars,otlp,serve]"
 	@build/lowest/bin/python -m pytest -n 2 -W ignore::DeprecationWarning $(LOWEST)
 
 DOCS := build/docs-tools

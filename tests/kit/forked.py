@@ -217,7 +217,11 @@ def serve(line: socket.socket, door: socket.socket) -> None:
     """Until the other side closes; a child leaves this loop for the command it was asked for."""
     for package in PRELOADED:
         for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
-            import_module(module.name)
+            try:
+                import_module(module.name)
+            except ModuleNotFoundError as error:  # of an extra that is not installed
+                if (error.name or "").startswith("chronex"):
+                    raise
     gc.freeze()
     while True:
         ready, _, _ = select.select([line, door], [], [])
