@@ -175,7 +175,7 @@ def _written(
     from chronex.engine.update import apply_jobs
     from chronex.errors import PruneError
 
-    owner = file_source(Path(found.path))
+    owner = file_source(Path(found.path))._replace(groups=found.groups)
 
     def write(*, may_prune: bool) -> list[Changed]:
         return apply_jobs(
