@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from chronex.engine.plan import Chance
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, Run
-from chronex.model.policies import SHORTEST_PAUSE_MS, CrashPolicy, RetryPolicy, retry_pause
+from chronex.model.policies import SHORTEST_PAUSE_MS, CrashPolicy, OverlapPolicy, RetryPolicy, retry_pause
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import AttemptState, RunState
 from chronex.storage.records import Reading
@@ -26,6 +26,20 @@ def waiting_first(reading: Reading, running: Iterable[Occurrence]) -> tuple[list
     known = [(retry_of(reading.runs(one.job, one.nominal_ms)), one) for one in running]
     known.sort(key=lambda pair: pair[0] is None)
     return [one for _, one in known], known[0][0] if known else None
+
+
+def skips_until(reading: Reading, job: Job) -> tuple[Occurrence, int] | None:
+    """The occurrence that waits for its retry, and until when: what is due before that is skipped for its sake.
+
+    None where nothing is: with `newest_wins` the next of the schedule takes its place, and behind one that makes up
+    for a missed instant the next one waits.
+    """
+    if job.overlap is not OverlapPolicy.SKIP or any(job.retry_for(task).newest_wins for task in job.tasks):
+        return None
+    running, retry_ms = waiting_first(reading, reading.active(job.id))
+    if retry_ms is None or running[0].recovery or running[0].behind:
+        return None
+    return running[0], retry_ms
 
 
 _JITTER_STEPS = 1_000_000

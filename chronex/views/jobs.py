@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from chronex.engine.membership import seems_alive
 from chronex.engine.plan import lead_ms
+from chronex.engine.retries import skips_until
 from chronex.engine.usual import RunUsage, Usual, usage_of, usual_of
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
@@ -241,7 +242,8 @@ def _count(reading: Reading, prefix: bytes) -> int:
 def _row(reading: Reading, job: Job, going: _Open, now_ms: int) -> Row:
     running = going.running.get(job.id, ())
     retry = _first_retry(reading, job, going.retrying.get(job.id, ()))
-    upcoming = next_run(reading, job, now_ms, going.pending.get(job.id, ()))
+    waits = skips_until(reading, job) if retry is not None else None
+    upcoming = next_run(reading, job, now_ms, going.pending.get(job.id, ()), None if waits is None else waits[1])
     queued = len(going.queued.get(job.id, ()))
     is_paused = job.progress.is_paused_at(now_ms)
     if running and (retry is None or going.trying.get(job.id)):
@@ -282,16 +284,21 @@ def _since(reading: Reading, job: str, running: Iterable[int]) -> int | None:
     return min((o.started_ms for o in found if o is not None and o.started_ms is not None), default=None)
 
 
-def next_run(reading: Reading, job: Job, now_ms: int, pending: Iterable[int] = ()) -> NextRun | None:
+def next_run(
+    reading: Reading, job: Job, now_ms: int, pending: Iterable[int] = (), skipped_until_ms: int | None = None
+) -> NextRun | None:
     """The first run that will happen: what is on record, else what the schedule says, behind a pause with an end.
 
-    None for a job that is disabled, done, or paused until someone resumes it.
+    What is due before `skipped_until_ms` will be skipped. None for a job that is disabled, done, or paused until
+    someone resumes it.
     """
     if not job.enabled:
         return None
-    not_before = job.progress.paused_until_ms if job.progress.is_paused_at(now_ms) else None
-    if job.progress.is_paused_at(now_ms) and not_before is None:
-        return None
+    not_before = skipped_until_ms
+    if job.progress.is_paused_at(now_ms):
+        if job.progress.paused_until_ms is None:
+            return None
+        not_before = max(job.progress.paused_until_ms, skipped_until_ms or 0)
     if pending:
         found = [_drawn(o) for nominal in pending if (o := reading.occurrence(job.id, nominal)) is not None]
         drawn = [run for run in found if not_before is None or run.due_ms >= not_before]
@@ -424,11 +431,14 @@ def with_usage(reading: Reading, detail: Detail) -> Detail:
 
 def upcoming_runs(reading: Reading, job: Job, now_ms: int, count: int) -> list[NextRun]:
     """The next `count` runs: those on record by when they are due, then those of the schedule."""
+    waits = skips_until(reading, job)
     waiting = [o for o in reading.occurrences(job.id, limit=2 * count + 20) if o.state is OccurrenceState.PENDING]
     found = sorted((_drawn(one) for one in waiting), key=lambda run: run.due_ms)
     if job.progress.is_paused_at(now_ms) or not job.enabled:
         found = []
-    upcoming = next_run(reading, job, now_ms)
+    if waits is not None:
+        found = [run for run in found if run.due_ms >= waits[1]]
+    upcoming = next_run(reading, job, now_ms, skipped_until_ms=None if waits is None else waits[1])
     limit = placement_options(job).max
     if limit is not None:
         count = min(count, limit - job.progress.counters.fired)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import Counter
 from itertools import pairwise
@@ -87,6 +88,19 @@ def test_once_ends_with_1_when_a_run_did_not_succeed(machine: Machine, jobs: str
     until(ran, "a run that was due")
     assert codes[-1] == code
     assert set(codes[:-1]) <= {0}, "nothing was due yet"
+
+
+def test_once_stops_when_its_terminal_is_closed_and_the_command_goes_on(machine: Machine) -> None:
+    wait = "until test -e go; do sleep 0.05; done"
+    machine.write(f'[jobs.a]\nschedule = "@once +1ms"\nrun = "{wait}"\n')
+    once = machine.start("--once")
+    once.until_logged("attempt started")
+    once.send_signal(signal.SIGHUP)
+    assert once.ended() == 0
+    assert [row["state"] for row in machine.history()] == ["running"]
+    (machine.directory / "go").touch()
+    assert machine.chronex("run", "--once").returncode == 0
+    assert [row["state"] for row in machine.history()] == ["completed"]
 
 
 def test_a_bad_job_file_changes_nothing(machine: Machine) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -73,6 +75,28 @@ def test_a_failed_task_that_waits_is_retrying_with_attempt_and_time() -> None:
     assert (found.retry.task, found.retry.attempt, found.retry.most) == ("one", 2, 4)
     assert (found.retry.at_ms, str(found.retry.reason)) == (hour + 5_100, "exit code 3")
     assert detail(machine, hour + 200).retries == (found.retry,)
+
+
+def test_what_is_due_while_a_retry_waits_is_no_next_run_and_the_engine_skips_it() -> None:
+    machine = SteppedEngine(retry=steady(3, 2 * MINUTE + 30_000))
+    (launch,) = machine.tick(FIRST)
+    machine.end(launch, AttemptState.FAILED, FIRST + 100)
+    third = FIRST + 3 * MINUTE
+    assert row(machine, FIRST + 200).next == NextRun(third, third, True)
+    assert [run.nominal_ms for run in detail(machine, FIRST + 200).upcoming][:2] == [third, third + MINUTE]
+    for minute in (1, 2):
+        assert machine.tick(FIRST + minute * MINUTE) == []
+        assert machine.occurrence(FIRST + minute * MINUTE).state is OccurrenceState.SKIPPED
+
+
+@pytest.mark.parametrize(
+    "changes", [{"overlap": OverlapPolicy.QUEUE}, {"retry": replace(steady(3, 150_000), newest_wins=True)}]
+)
+def test_where_a_retry_gives_way_or_the_next_one_waits_the_next_instant_stays(changes: dict[str, Any]) -> None:
+    machine = SteppedEngine(**{"retry": steady(3, 150_000), **changes})
+    (launch,) = machine.tick(FIRST)
+    machine.end(launch, AttemptState.FAILED, FIRST + 100)
+    assert row(machine, FIRST + 200).next == NextRun(FIRST + MINUTE, FIRST + MINUTE, True)
 
 
 def test_outcomes_are_told_newest_first_with_durations_and_the_last_problem() -> None:

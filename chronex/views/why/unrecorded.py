@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from chronex.engine.plan import blackout_end, spread_of
+from chronex.engine.retries import skips_until
 from chronex.model.job import Job
 from chronex.model.occurrence import MissedSpan, Occurrence
 from chronex.model.policies import OverlapPolicy
@@ -241,9 +242,22 @@ def _coming(reading: Reading, history: VersionHistory, job: Job, instant_ms: int
     if (reason := forecast_run(job, instant_ms).reason).code is ReasonCode.BLACKOUT:
         fact = Link(f"{text_of(reason)} until {stamp(blackout_end(job, due), zone)}", None, Source.POLICY)
         return Finding(Cause.BLACKOUT, f"it will be skipped: {text_of(reason)}", [*links, *placed, fact])
+    if (skipped := _skipped_for_retry(reading, job, instant_ms, zone)) is not None:
+        return skipped._replace(links=[*links, *placed, *skipped.links])
     start = f"from {stamp(due, zone)} on" if options_of(job).jitter else f"at {stamp(due, zone)}"
     risks = [Link(f"unless {risk}", None, Source.POLICY) for risk in _risks(reading, job)]
     return Finding(Cause.WILL_RUN, f"it will start {start}", [*links, *placed, *risks], {"due_ms": due})
+
+
+def _skipped_for_retry(reading: Reading, job: Job, instant_ms: int, zone: Zone) -> Finding | None:
+    """An earlier one waits for its retry longer than until this is due."""
+    waits = skips_until(reading, job)
+    if waits is None or forecast_run(job, instant_ms).latest_ms >= waits[1]:
+        return None
+    earlier, until_ms = waits
+    fact = f"{earlier.id} waits for its retry until {stamp(until_ms, zone)}"
+    links = [Link(fact, None, Source.RECORD), Link("unless that is canceled before", None, Source.POLICY)]
+    return Finding(Cause.RETRY_WAITS, "it will be skipped: an earlier occurrence waits for its retry", links)
 
 
 def _unnamed(history: VersionHistory, job: Job, instant_ms: int, now_ms: int) -> Finding | None:

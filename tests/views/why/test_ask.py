@@ -13,6 +13,7 @@ from chronex.engine.update import apply_jobs
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import occurrence_id
 from chronex.model.policies import DstSetting, SpreadPolicy
+from chronex.model.states import AttemptState
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, Records
 from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
@@ -22,7 +23,7 @@ from chronex.views.why.answer import Cause
 from chronex.views.why.ask import by_occurrence, clock_links, instant_of, read_time
 from chronex.views.why.schedule_versions import version_history
 from chronex_store import MemoryStore
-from tests.kit.machine import START
+from tests.kit.machine import FIRST, START, SteppedEngine, steady
 
 TASK = (Task(name="main", run=("true",)),)
 BERLIN = load_zone("Europe/Berlin")
@@ -246,3 +247,13 @@ def test_a_wall_time_that_is_missing_or_doubled_is_told(text: str, words: str) -
     asked = read_time(text, BERLIN, START)
     assert asked is not None
     assert words in clock_links(job, asked)[0].fact
+
+
+def test_what_is_due_while_a_retry_waits_is_told_as_skipped_and_later_ones_are_not() -> None:
+    machine = SteppedEngine(retry=steady(3, 150_000))
+    (launch,) = machine.tick(FIRST)
+    machine.end(launch, AttemptState.FAILED, FIRST + 100)
+    told = [ask(machine.store, "job", FIRST + n * MINUTE, FIRST + 200) for n in (1, 2, 3)]
+    assert [answer.cause for answer in told] == [Cause.RETRY_WAITS, Cause.RETRY_WAITS, Cause.WILL_RUN]
+    assert told[0].summary == "it will be skipped: an earlier occurrence waits for its retry"
+    assert launch.occurrence.id in told[0].links[1].fact
