@@ -81,6 +81,9 @@ _NOT_NOW = (
 )  # fmt: skip
 
 
+_NO_SUCH_HOST = re.compile(r"could not translate host name|failed to resolve host|Name or service not known")
+
+
 def describe_connect(error: psycopg.Error, address: PostgresAddress) -> StoreError:
     """Why no connection could be made: refused for good, or only not now."""
     said = address.without_secrets(" ".join(str(error).split()))
@@ -90,7 +93,8 @@ def describe_connect(error: psycopg.Error, address: PostgresAddress) -> StoreErr
     for pattern, words in _REFUSALS:
         if pattern.search(said):
             return StoreRefusedError(f"{address.shown}: {words} ({_last_sentence(said)})")
-    return StoreAwayError(f"{address.shown} does not answer ({_last_sentence(said)}); is the server running?")
+    question = "is its name right?" if _NO_SUCH_HOST.search(said) else "is the server running?"
+    return StoreAwayError(f"{address.shown} does not answer ({_last_sentence(said)}); {question}")
 
 
 def _last_sentence(said: str) -> str:
@@ -106,9 +110,13 @@ def translate_pg(error: psycopg.Error, address: PostgresAddress) -> StoreError:
     if isinstance(error, pg.LockNotAvailable | pg.QueryCanceled | pg.DeadlockDetected):
         return StoreBusyError(f"others held what was needed in {address.shown} for too long; nothing was written")
     if isinstance(error, pg.InsufficientPrivilege):
-        return StorePermissionError(
-            f"the user of {address.shown} lacks a right ({error.diag.message_primary}); its owner grants it"
+        said = error.diag.message_primary or ""
+        hint = (
+            "its owner may say: GRANT CREATE ON DATABASE …, or make the store with: chronex apply"
+            if said.startswith("permission denied for database")
+            else "its owner grants it; `chronex store roles` prints the SQL for that"
         )
+        return StorePermissionError(f"the user of {address.shown} lacks a right ({said}); {hint}")
     if is_away(error):
         said = address.without_secrets(error.diag.message_primary or " ".join(str(error).split())[:200])
         return StoreAwayError(f"{address.shown} does not answer any more ({said})")

@@ -47,6 +47,14 @@ def test_apply_and_apply_again(place: Directory, capsys: Capture) -> None:
         assert capsys.readouterr().out == f"{word:10} a\n"
 
 
+def test_apply_brings_the_groups_of_the_file_too(place: Directory) -> None:
+    """Where machines share a store nothing else does, and a limit that nobody stored is kept by nobody."""
+    assert run_apply(place.options(f'[groups.db]\nlimit = 1\n{ONE_JOB}groups = ["db"]\n')) == 0
+    with LmdbStore.open(place.path / "store", create=False) as store:
+        found = store.view(lambda tx: [(group.name, group.limit) for group in Reading(tx).groups()])
+    assert found == [("db", 1)]
+
+
 def test_a_dry_run_writes_nothing_not_even_a_store(place: Directory, capsys: Capture) -> None:
     assert run_apply(place.options(ONE_JOB, dry_run=True, form="json")) == 0
     answer = said(capsys)
