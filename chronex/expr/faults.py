@@ -27,8 +27,17 @@ def report_field(spec: FieldSpec, text: str, start: int, report: ParseReport) ->
     for element, at in _elements(text, start):
         if not _report_day_rule(spec, element, at, report):
             _report_element(spec, element, at, report)
+    if len(report.found) == before and (beside := _weekday_beside_days(spec, text, start)) is not None:
+        element, at = beside
+        report.add(E004, spec.name, element, at, "W beside days", value=quoted(element))
     if len(report.found) == before:
         report.add(FIELD_RULES[spec.code], spec.name, text, start, "not understood", value=quoted(text))
+
+
+def _weekday_beside_days(spec: FieldSpec, text: str, start: int) -> tuple[str, int] | None:
+    """The first `2W` of a day of month that has plain days too."""
+    found = ((element, at) for element, at in _elements(text, start) if re.fullmatch(r"(?i:[0-9]+W)", element))
+    return next(found, None) if spec is DAY_OF_MONTH else None
 
 
 def _elements(text: str, start: int) -> Iterator[tuple[str, int]]:

@@ -125,6 +125,8 @@ def read_field(spec: FieldSpec, text: str) -> FieldSet | None:
         values = (values | 1) & 0x7F
     if not rules:
         return FieldSet(text, values, is_star=False, is_interval=is_interval)
+    if values and any(rule.anchor is Anchor.NEAREST_WEEKDAY for rule in rules):
+        return None  # in `1,2W` nobody can tell whether W is meant for the 1st too; other crons refuse it
     ordered = tuple(sorted(rules, key=_order_of_rules))
     return FieldSet(text, values, is_star=False, is_interval=is_interval, rules=ordered)
 

@@ -49,6 +49,11 @@ _DAY_OF_MONTH_MESSAGES = _FIELD_MESSAGES | {
     "range before W": Message(
         "{value}: W takes one day such as 15W, not a range or a step", elsewhere=_UNKNOWN_TO_CRON
     ),
+    "W beside days": Message(
+        "{value} stands beside days without W, and it cannot be told whether W is meant for them too",
+        "write W behind each of them, such as 1W,15W, or give two schedules",
+        _UNKNOWN_TO_CRON,
+    ),
     "day forms": Message("{value} is not understood", "the forms are L, LW, L-3 and 15W", _UNKNOWN_TO_CRON),
 }
 _DAY_OF_WEEK_MESSAGES = _FIELD_MESSAGES | {

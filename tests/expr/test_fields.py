@@ -187,7 +187,7 @@ def test_a_list_has_values_and_rules_side_by_side(
     ("spec", "text"),
     [
         (DAY_OF_MONTH, "15,?"), (DAY_OF_MONTH, "?,L"), (DAY_OF_MONTH, "15,FRIL"), (DAY_OF_MONTH, "L-31,1"), (DAY_OF_MONTH, "L,,1"),
-        (DAY_OF_MONTH, "1-5W"), (DAY_OF_MONTH, "L/2"), (DAY_OF_WEEK, "MON,L"), (DAY_OF_WEEK, "MON#1,FRI#6"),
+        (DAY_OF_MONTH, "1-5W"), (DAY_OF_MONTH, "L/2"), (DAY_OF_MONTH, "1,2W"), (DAY_OF_MONTH, "15W,1-3"), (DAY_OF_MONTH, "1,L,2W"), (DAY_OF_WEEK, "MON,L"), (DAY_OF_WEEK, "MON#1,FRI#6"),
         (DAY_OF_WEEK, "1-5L,2"), (DAY_OF_WEEK, "MON#1-3"), (MONTH, "1,L"), (MINUTE, "0,15W"), (HOUR, "L"),
     ],
 )  # fmt: skip

@@ -317,7 +317,13 @@ def _dom(rng: Random) -> tuple[str, Days]:
         return "*", ANY
     if kind < 0.75:
         return _dom_set(rng)
-    return _some(rng, lambda rng: _dom_rule(rng) if rng.random() < 0.7 else _dom_set(rng))
+    while True:
+        text, days = _some(rng, lambda rng: _dom_rule(rng) if rng.random() < 0.7 else _dom_set(rng))
+        kinds = {
+            element.lstrip("0123456789").upper() for element in text.split(",") if not element.upper().startswith("L")
+        }
+        if kinds <= {"W"} or "W" not in kinds:  # `1,2W` is refused: is W meant for the 1st too?
+            return text, days
 
 
 def _dom_set(rng: Random) -> tuple[str, Days]:
