@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -33,22 +34,41 @@ _PLAYED_SHARE = 20
 def rows(place: Path, many: int, repeats: int) -> Iterator[Row]:
     """`many` and a thousandth of it wait behind one run of a group, of as many jobs; nothing else is due."""
     few, jobs = max(many // 1_000, 1), many // _OF_A_JOB
-    costs = {count: _tick_seconds(place / f"waiting-{count}", count, jobs, repeats) for count in (few, many)}
-    what = f"a tick with {many:,} who wait for a group, beside {few:,}"
-    remark = f"{costs[many] * 1e6:.0f} µs"
-    yield Row(TOPIC, what, costs[many] / costs[few], "×", at_most=1.3, remark=remark)
+    for name, lines, is_missed in (
+        ("a group", ("one",), False),
+        ("three groups each", ("one", "three", "two"), False),
+        ("a group, to be made up for", ("one",), True),
+    ):
+        kind = WaitKind(lines, is_missed)
+        costs = {
+            count: _tick_seconds(place / f"waiting-{len(lines)}-{is_missed}-{count}", count, jobs, repeats, kind)
+            for count in (few, many)
+        }
+        what = f"a tick with {many:,} who wait for {name}, beside {few:,}"
+        remark = f"{costs[many] * 1e6:.0f} µs"
+        yield Row(TOPIC, what, costs[many] / costs[few], "×", at_most=1.3, remark=remark)
 
 
-def _tick_seconds(path: Path, waiting: int, count: int, repeats: int) -> float:
-    """A tick that writes nothing: the group is full, and has places for no one."""
+class WaitKind(NamedTuple):
+    """In which lines all stand, and whether they are missed runs."""
+
+    lines: tuple[str, ...]
+    is_missed: bool
+
+    @property
+    def groups(self) -> dict[str, int]:
+        return dict.fromkeys(self.lines, 1)
+
+
+def _tick_seconds(path: Path, waiting: int, count: int, repeats: int, kind: WaitKind) -> float:
+    """A tick that writes nothing: the groups are full, and have places for no one."""
     with LmdbStore.open(path) as store:
-        jobs = [_job(f"job-{number}", {"one": 1}) for number in range(count)]
-        apply_jobs(
-            store, [*jobs, _job("holder", {"one": 1})], _AT, owns=JobSource("", groups=(GroupSettings("one", 1),))
-        )
-        store.update(lambda tx: _put(Records(tx, _AT), "holder", -1, OccurrenceState.RUNNING))
+        jobs = [_job(f"job-{number}", kind.groups) for number in range(count)]
+        groups = tuple(GroupSettings(name, 1) for name in kind.groups)
+        apply_jobs(store, [*jobs, _job("holder", kind.groups)], _AT, owns=JobSource("", groups=groups))
+        store.update(lambda tx: _put(Records(tx, _AT), "holder", -1, OccurrenceState.RUNNING, kind))
         for begin in range(0, waiting, 5_000):
-            store.update(lambda tx, begin=begin: _queue(tx, begin, min(begin + 5_000, waiting)))  # type: ignore[misc]
+            store.update(lambda tx, begin=begin: _queue(tx, begin, min(begin + 5_000, waiting), kind))  # type: ignore[misc]
         engine = Engine(store, "node", slots=50)
         return seconds(lambda: store.update(engine.tick_update(_AT + 1_000, _AT)), repeats)
 
@@ -58,18 +78,18 @@ def _job(name: str, groups: dict[str, int]) -> Job:
     return Job(id=name, schedule="0 0 1 1 *", tasks=(task,), groups=groups)
 
 
-def _queue(tx: Transaction, begin: int, end: int) -> None:
+def _queue(tx: Transaction, begin: int, end: int, kind: WaitKind) -> None:
     records = Records(tx, _AT)
     for number in range(begin, end):
-        _put(records, f"job-{number // _OF_A_JOB}", number, OccurrenceState.QUEUED)
+        _put(records, f"job-{number // _OF_A_JOB}", number, OccurrenceState.QUEUED, kind)
 
 
-def _put(records: Records, job: str, number: int, state: OccurrenceState) -> None:
+def _put(records: Records, job: str, number: int, state: OccurrenceState, kind: WaitKind) -> None:
     one = Occurrence(job=job, nominal_ms=_AT + number, due_ms=_AT, state=state, created_ms=_AT)
     if state is OccurrenceState.RUNNING:
-        records.put(replace(one, groups={"one": 1}, owner="node", started_ms=_AT))
+        records.put(replace(one, groups=kind.groups, owner="node", started_ms=_AT))
     else:
-        records.put(replace(one, lines=("one",), order_ms=_AT + number))
+        records.put(replace(one, lines=kind.lines, order_ms=_AT + number, recovery=kind.is_missed))
 
 
 def year_rows(jobs: int, repeats: int) -> Iterator[Row]:

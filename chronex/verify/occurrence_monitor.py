@@ -146,8 +146,15 @@ class OccurrenceMonitor:
             s6.violate("one due instant was answered twice", before, line)
         elif event.data.get("behind"):
             return  # it waited for what its job made up for, and is no part of that
+        elif job.last_start is not None and self._waited_for_parents(event, job.last_start[1].at_ms):
+            return
         elif job.forbids_bursts and job.last_start is not None and _was_due_before(event, job.last_start[1]):
             s6.violate("two starts with no due instant between them", job.last_start, line)
+
+    def _waited_for_parents(self, event: Event, since_ms: int) -> bool:
+        """Whether one that it follows completed only after `since_ms`: then it could not have started before."""
+        ends = (self.state.job(name).answer_to(nominal) for name, nominal in event.data.get("parents", {}).items())
+        return any(end is not None and end[1].at_ms > since_ms for end in ends)
 
     def _measure_start(self, line: JournalLine, *, was_queued: bool) -> None:
         event = line[1]

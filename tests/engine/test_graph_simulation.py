@@ -29,6 +29,11 @@ def test_a_simulated_day_of_graphs_keeps_every_promise(first: int) -> None:
         run(seed, DAY // 4)
 
 
+def test_two_that_waited_for_their_parents_are_no_burst() -> None:
+    """`verify` took them for one: both were due before the first of them could start."""
+    run(232)
+
+
 @pytest.mark.torture
 @pytest.mark.parametrize("first", range(0, 1_000, 20))
 def test_a_simulated_day_of_graphs_keeps_every_promise_for_many_seeds(first: int) -> None:
