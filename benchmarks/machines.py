@@ -15,15 +15,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from benchmarks.measure import FULL, Row, Size
+from chronex.engine.commands import Actor, trigger
 from chronex.engine.engine import Engine
 from chronex.engine.update import apply_jobs
 from chronex.model.job import Job, Task
-from chronex.model.occurrence import ProcessIdentity
+from chronex.model.occurrence import Occurrence, ProcessIdentity
 from chronex.model.records import Node
-from chronex.storage.ports import Store
-from chronex.storage.records import Records
+from chronex.model.states import is_final
+from chronex.storage.ports import ReadTransaction, Store
+from chronex.storage.records import Reading, Records
+from chronex.storage.scopes import of_jobs
 from chronex_store import LmdbStore
+from chronex_store.postgres.pg_address import read_address
 from chronex_store.postgres.pg_store import PostgresStore
 from tests.kit.postgres import WHY_MISSING, PostgresServer, begin_server, end_server, find_programs
 from tests.kit.relay import Relay
@@ -32,6 +38,10 @@ TOPIC = "machines"
 AT = 1_798_761_600_000
 NETWORK_S = 0.000_35  # one way of a network of a data centre
 _IDLE_S = 20
+_ASKED = "asked"
+_BETWEEN_S = (
+    0.3  # each is a command of its own, which tells the others at once; one process tells it five times a second
+)
 
 
 def notes() -> list[str]:
@@ -179,9 +189,13 @@ def main(url: str, name: str, slots: str) -> None:
 
 
 def _idle(server: PostgresServer, seconds: int, nodes: int) -> Iterator[Row]:
-    url = server.url("idle")
+    # A database of its own: the server cleans up after the ten thousand in the other one, and would be counted.
+    with psycopg.connect(autocommit=True, **_parameters(server.url())) as connection:
+        connection.execute("CREATE DATABASE idle")
+    url = server.url(database="idle")
     with PostgresStore.open(url) as store, tempfile.TemporaryDirectory() as place:
-        apply_jobs(store, _jobs(20), store.now())
+        asked = Job(id=_ASKED, schedule="0 0 1 1 *", tasks=(Task(name="main", run="true"),))
+        apply_jobs(store, [*_jobs(20), asked], store.now())
         daemons = [
             subprocess.Popen(
                 [sys.executable, "-m", "chronex", "run", "--headless", "--store", url],
@@ -191,24 +205,47 @@ def _idle(server: PostgresServer, seconds: int, nodes: int) -> Iterator[Row]:
             for number in range(nodes)
         ]  # fmt: skip
         try:
-            time.sleep(3 + nodes)
+            time.sleep(3 + 2 * nodes)
             before = _transactions(url)
             time.sleep(seconds)
             rate = (_transactions(url) - before - 1) / seconds
+            lags = sorted(_asked_to_started(store) for _ in range(30 if nodes > 1 else 2))
         finally:
             for daemon in daemons:
                 daemon.terminate()
             for daemon in daemons:
                 daemon.wait(timeout=60)
     yield Row(TOPIC, f"{nodes} idle nodes: transactions a second", rate / nodes, " each", at_most=1.5)
+    what = f"asked for here, started by one of {nodes} nodes"
+    yield Row(TOPIC, f"{what}: median", lags[len(lags) // 2], " ms", at_most=25)
+    yield Row(TOPIC, f"{what}: 95 of 100 within", lags[len(lags) * 95 // 100], " ms", at_most=100)
+
+
+def _asked_to_started(store: Store) -> int:
+    """Milliseconds by the clock of the database, from before it is asked for until its start is on record."""
+    time.sleep(_BETWEEN_S)
+    now_ms = store.now()
+    found = store.update(
+        lambda tx: trigger(Records(tx, now_ms), _ASKED, Actor("bench", "cli", "bench")), scope=of_jobs(_ASKED)
+    ).occurrence
+    while True:
+        seen = store.view(lambda tx: Reading(tx).attempts(_ASKED, found.nominal_ms))
+        is_over = store.view(lambda tx: is_final(_known(tx, found).state))
+        if is_over and seen and seen[0].started_ms is not None:
+            return seen[0].started_ms - now_ms
+        time.sleep(0.02)
+
+
+def _known(tx: ReadTransaction, found: Occurrence) -> Occurrence:
+    return Reading(tx).occurrence(found.job, found.nominal_ms) or found
+
+
+def _parameters(url: str) -> dict[str, Any]:
+    return dict(read_address(url).parameters)
 
 
 def _transactions(url: str) -> int:
-    import psycopg
-
-    from chronex_store.postgres.pg_address import read_address
-
-    with psycopg.connect(autocommit=True, **read_address(url).parameters) as connection:  # type: ignore[arg-type]
+    with psycopg.connect(autocommit=True, **_parameters(url)) as connection:
         connection.execute("SELECT pg_stat_clear_snapshot()")
         found = connection.execute(
             "SELECT sum(xact_commit + xact_rollback) FROM pg_stat_database WHERE datname = current_database()"
