@@ -129,7 +129,7 @@ class Daemon:
         return self.registration.node
 
     def _tell_keepers(self, sent_ms: int) -> None:
-        """Our word was heard: what runs here may run on for a while, whatever becomes of us."""
+        """Our heartbeat has arrived: what runs here may run on for a while, whatever becomes of us."""
         if self.keepers is not None:
             trust = Trust(sent_ms + STOP_AFTER_MS, sent_ms + KILL_AFTER_MS)
             self.keepers.trust(trust, sent_ms + TRUSTED_MS)

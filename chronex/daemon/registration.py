@@ -78,7 +78,7 @@ class Registration:
         self._store, self._clock, self._describe = store, clock, describe
         self.node = node
         self.on_trusted: Callable[[int], None] = lambda sent_ms: None  # given the boot time of the sending
-        self.last_seen: list[Node] = []  # all nodes of a shared store, at the last word of this one
+        self.last_seen: list[Node] = []  # all nodes of a shared store, at the last heartbeat of this one
         self.trusted_until_ms: int | None = None  # by the boot time; None where nobody else works on the store
 
     @property

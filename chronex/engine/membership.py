@@ -1,11 +1,11 @@
 """Which nodes of a store live, when several machines share it: by what each has said, and by the store's clock.
 
-A node says that it lives by writing its record anew, every few seconds; its word holds for `lease_ms`. One that is
-silent for longer is lost: its epoch is raised, so that whatever it still believes to hold it can record no more, and
-what it had claimed and not started goes to others. What it had started may still run there, so that is taken over
-only `TAKEOVER_MS` after its last word, before which its keeper has ended it (specs/machines.md).
+A node sends a heartbeat by writing its record anew, every few seconds; it holds for `lease_ms`. One that is silent
+for longer is lost: its epoch is raised, so that whatever it still believes to hold it can record no more, and what it
+had claimed and not started goes to others. What it had started may still run there, so that is taken over
+only `TAKEOVER_MS` after its last heartbeat, before which its keeper has ended it (specs/machines.md).
 
-On a store of one machine nobody gives a word (`lease_ms` is 0): there a look at the process tells at once.
+On a store of one machine nobody sends any (`lease_ms` is 0): there a look at the process tells at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from chronex.torture_settings import paced
 
 LEASE_MS = paced(15_000)
 RENEW_MS = paced(3_000)
-# From the sending of its last word a node trusts itself for less long than others trust it.
+# From the sending of its last heartbeat a node trusts itself for less long than others trust it.
 TRUSTED_MS = paced(13_000)
 # How much later than the end of its lease a node is given up: what was under way then has landed or never will.
 SLACK_MS = paced(2_000)
@@ -34,8 +34,8 @@ STEADY_MS = paced(15_000)
 # Failovers of databases take up to two minutes and must end nothing.
 TAKEOVER_MS = paced(300_000)
 
-# By its own boot time, counted from the sending of its last word: when a silent node's keeper stops what runs, and
-# when it kills what has not stopped.
+# By its own boot time, counted from the sending of its last heartbeat: when a silent node's keeper stops what runs,
+# and when it kills what has not stopped.
 STOP_AFTER_MS = TAKEOVER_MS - paced(75_000)
 KILL_AFTER_MS = TAKEOVER_MS - paced(15_000)
 
@@ -69,7 +69,7 @@ def standing_of(node: Node, observer: Node | None, now_ms: int, process_lives: P
 
 
 def seems_alive(node: Node, now_ms: int, process_lives: ProcessLives) -> bool:
-    """For those who only look: by its last word where it gives one, else by its process."""
+    """For those who only look: by its last heartbeat where it sends them, else by its process."""
     if node.stopped_ms is not None or node.lost_ms is not None:
         return False
     if node.lease_ms:
@@ -96,7 +96,7 @@ def is_here(node: Node, observer: Node | None) -> bool:
 
 
 def _may_judge(observer: Node | None, now_ms: int) -> bool:
-    """The first one back after an outage has an old word of its own: it has to give a new one before it looks."""
+    """The first one back after an outage has an old heartbeat of its own: it sends a new one before it looks."""
     if observer is None or now_ms - observer.seen_ms > LONGEST_GAP_MS:
         return False
     return now_ms - observer.steady_since_ms >= STEADY_MS
@@ -105,7 +105,7 @@ def _may_judge(observer: Node | None, now_ms: int) -> bool:
 def renewed(node: Node, now_ms: int) -> Node:
     """The node as it says that it lives: after a gap it has to be heard for a while before it judges others."""
     was_silent = now_ms - node.seen_ms > LONGEST_GAP_MS
-    # The store's clock was set back: a word that lies ahead of it would hold for as long as that is.
+    # The store's clock was set back: a heartbeat that lies ahead of it would hold for as long as that is.
     is_ahead = node.seen_ms - now_ms > LONGEST_GAP_MS
     steady_since_ms = now_ms if was_silent or is_ahead or not node.steady_since_ms else node.steady_since_ms
     return replace(node, seen_ms=now_ms if is_ahead else max(now_ms, node.seen_ms), steady_since_ms=steady_since_ms)

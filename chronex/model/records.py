@@ -39,7 +39,7 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     stop_by: str = ""
     # Why it went on all the same: what it was to be restarted with has a mistake.
     stop_refused: str = ""
-    # Where several machines share the store: the machine that it runs on, for how long its word that it lives holds
+    # Where several machines share the store: the machine that it runs on, for how long a heartbeat of it holds
     # (0: only its process tells), since when it has given it without a gap, and since when it slept through nothing.
     host_id: str = ""
     # The newest layout of a shared store that it knows.

@@ -35,7 +35,7 @@ class NodeHealth(StrEnum):
 class NodeConcern(StrEnum):
     """What a person may want to know of a scheduler, beside its health."""
 
-    # On a shared store: its word is late, and it has not been given up yet.
+    # On a shared store: its heartbeat is late, and it has not been given up yet.
     LATE = "late"
     # Others gave it up, and it has not come back; or it came back and was refused.
     GIVEN_UP = "given_up"

@@ -18,7 +18,7 @@ from chronex_store.postgres.pg_connections import Connection, Connections, trans
 from chronex_store.postgres.pg_layout import LAYOUT, OLDEST_LAYOUT
 from chronex_store.postgres.pg_tables import TABLES
 
-# A node that gave no word for so long is not waited for: it registers anew when it comes back, and is refused.
+# A node that sent no heartbeat for so long is not waited for: it registers anew when it comes back, and is refused.
 _SILENT_MS = 60_000
 _CHANGES_OFTEN = (
     "index_entry",

@@ -100,7 +100,7 @@ def redo(tx: Transaction, lost: Iterable[_Commit], now_ms: int, writer: str) -> 
     conflicts = _conflicts(tx, rows, before)
     for key, value in rows.items():
         if job_in(key) in conflicts or (key[:1] == keys.NODE and tx.get(key) is not None):
-            continue  # others may have given this node up, and its next word tells it so
+            continue  # others may have given this node up, and its next heartbeat tells it so
         if value is None:
             tx.delete(key)
         else:
