@@ -109,7 +109,7 @@ def _environment(found: StoreFacts, environ: Mapping[str, str]) -> Iterator[Chec
                 yield Check("programs", CheckVerdict.NOTE,
                             f"{where} is {job_path} for jobs, but {shell} in this shell",
                             "name it by its full path if that matters")  # fmt: skip
-    yield Check("programs", CheckVerdict.FINE, f"{count} programs of {len(found.jobs)} jobs looked for")
+    yield Check("programs", CheckVerdict.FINE, f"{count} looked for")
 
 
 def _environ_of_jobs(node: Node | None, environ: Mapping[str, str]) -> tuple[Mapping[str, str], str]:

@@ -18,7 +18,7 @@ from chronex.cli.options import (
     check_format,
     choose_zone,
     read_instant,
-    store_path,
+    store_place,
 )
 from chronex.cli.output import err, out, padded, print_json, print_painted, time_text, timed, wants_unicode
 from chronex.text.durations import DAY_MS, format_duration, parse_duration
@@ -95,7 +95,8 @@ def run_simulate(options: SimulateOptions) -> int:
     if not begin < end <= begin + _LONGEST_MS:
         raise UsageError("--to must be later than --from, by ten years at most")
     given, default = _given(options.durations, {job.id for job in found.jobs})
-    takes = {**_measured(store_path(options.store), found.jobs), **given}
+    measured = _measured(options.store, found.jobs)
+    takes = {**measured.jobs, **given}
     slots, chance, groups = found.settings.max_concurrent_jobs, Random(0), found.groups  # noqa: S311
     most = None if options.until is not None else MOST_RUNS - 1  # more would be cut, in the order in which they end
 
@@ -108,7 +109,7 @@ def run_simulate(options: SimulateOptions) -> int:
         played = simulate_runs(found.jobs, begin, end, duration_of, slots, chance, groups)
         span = SimulatedSpan(played, end, is_chosen=options.until is not None)
         counted = tally(span, (job.id for job in found.jobs), zone)
-    ways = _critical_paths(store_path(options.store), found.jobs, takes, default)
+    ways = _critical_paths(measured.tasks, found.jobs, takes, default)
     if options.form == "json":
         frame = {**timed("from", begin), **timed("to", span.end_ms), "timezone": zone.name, "durations_ms": takes}
         paths = {name: _path_json(path) for name, path in ways.paths.items()}
@@ -128,27 +129,16 @@ class CriticalPaths(NamedTuple):
     chain: UsualPath
 
 
-def _critical_paths(store: Path, jobs: Sequence[Job], takes: dict[str, int], default_ms: int) -> CriticalPaths:
+def _critical_paths(
+    measured: dict[str, dict[str, int]], jobs: Sequence[Job], takes: dict[str, int], default_ms: int
+) -> CriticalPaths:
     from chronex.views.job_graph import longest_path, usual_path
 
-    measured = _measured_tasks(store, jobs)
     several = [job for job in jobs if len(job.tasks) > 1]
     paths = {job.id: usual_path(job, measured.get(job.id, {}), default_ms) for job in several}
     after = {job.id: job.after for job in jobs}
     chain = longest_path(list(after), lambda name: after[name], lambda name: takes.get(name, default_ms))
     return CriticalPaths(paths, chain)
-
-
-def _measured_tasks(store: Path, jobs: Sequence[Job]) -> dict[str, dict[str, int]]:
-    from chronex.storage.records import Reading
-    from chronex.views.job_graph import usual_task_durations
-    from chronex_store import LmdbStore
-
-    if not store.exists():
-        return {}
-    several = [job for job in jobs if len(job.tasks) > 1]
-    with LmdbStore.open(store, create=False) as opened:
-        return opened.view(lambda tx: {job.id: usual_task_durations(Reading(tx), job) for job in several})
 
 
 def _path_json(path: UsualPath) -> dict[str, Any]:
@@ -207,15 +197,29 @@ def _given(durations: Sequence[str], known: set[str]) -> tuple[dict[str, int], i
     return given, default
 
 
-def _measured(store: Path, jobs: Sequence[Job]) -> dict[str, int]:
+class Measured(NamedTuple):
+    """How long runs took, by job; and those of each task, of jobs with several."""
+
+    jobs: dict[str, int]
+    tasks: dict[str, dict[str, int]]
+
+
+def _measured(store: str | None, jobs: Sequence[Job]) -> Measured:
     """The median of each job's latest runs, where a store has some."""
     from chronex.storage.records import Reading
-    from chronex_store import LmdbStore
+    from chronex.views.job_graph import usual_task_durations
+    from chronex_store.opening import open_place
 
-    if not store.exists():
-        return {}
-    with LmdbStore.open(store, create=False) as opened:
-        return opened.view(lambda tx: _medians(Reading(tx), jobs))
+    place = store_place(store)
+    if isinstance(place, Path) and not place.exists():
+        return Measured({}, {})
+
+    def read(reading: Reading) -> Measured:
+        tasks = {job.id: usual_task_durations(reading, job) for job in jobs if len(job.tasks) > 1}
+        return Measured(_medians(reading, jobs), tasks)
+
+    with open_place(place, create=False) as opened:
+        return opened.view(lambda tx: read(Reading(tx)))
 
 
 def _medians(reading: Reading, jobs: Sequence[Job]) -> dict[str, int]:

@@ -130,3 +130,9 @@ def test_bad_input_is_one_sentence(chronex: Chronex, file: str, arguments: tuple
     done = chronex("simulate", file, *arguments)
     assert done.code == 2
     assert words in done.err
+
+
+def test_durations_are_asked_of_a_store_that_machines_share(chronex: Chronex, file: str, postgres_url: str) -> None:
+    assert chronex("apply", file, "--store", postgres_url).code == 0
+    done = chronex("simulate", file, "--store", postgres_url, "--format", "json")
+    assert (done.code, json.loads(done.out)["durations_ms"]) == (0, {}), "nothing has run there"
