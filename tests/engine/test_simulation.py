@@ -21,7 +21,7 @@ from tests.engine.simulator.faulty_machine import FaultyMachine
 from tests.engine.simulator.workload import NEW_YEAR, YEAR, typical_jobs
 
 SEEDS = Path(__file__).parent / "seeds" / "failed.txt"
-AT_ONCE = 10
+AT_ONCE = 5
 
 
 def run(seed: int, length: int = WEEK) -> FaultyMachine:
@@ -42,17 +42,17 @@ def test_a_seed_that_once_failed_passes(seed: int) -> None:
     run(seed)
 
 
-@pytest.mark.parametrize("first", range(0, 10, AT_ONCE))
+@pytest.mark.parametrize("first", range(0, 5, AT_ONCE))
 def test_a_simulated_week_keeps_every_promise(first: int) -> None:
     for seed in range(first, first + AT_ONCE):
         run(seed)
 
 
-def test_a_simulated_quarter_of_typical_jobs_takes_seconds() -> None:
+def test_weeks_of_typical_jobs_keep_every_promise() -> None:
     """Torture takes whole years of them."""
-    machine = simulate(1, YEAR // 4, typical_jobs(), NEW_YEAR)
+    machine = simulate(1, YEAR // 8, typical_jobs(), NEW_YEAR)
     assert check(machine) == []
-    assert len(machine.processes) > 1_000
+    assert len(machine.processes) > 500
 
 
 def test_the_seeds_meet_every_policy_and_every_fault() -> None:

@@ -14,7 +14,7 @@ from tests.verify.assertion import assert_verified
 from tests.verify.random_histories import random_history
 from tests.verify.traces import complaints
 
-PER_BATCH = 500
+PER_BATCH = 250
 
 
 @pytest.mark.parametrize("batch", range(1))
@@ -24,7 +24,7 @@ def test_random_histories_are_never_refused(batch: int) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("batch", range(1, 400))
+@pytest.mark.parametrize("batch", range(1, 800))
 def test_many_more_random_histories_are_never_refused(batch: int) -> None:
     for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):
         assert_verified(random_history(seed).store)
