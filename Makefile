@@ -71,7 +71,7 @@ test: style  ## everything that must pass before a change lands
 	@$(MAKE) --no-print-directory --jobs 2 types every-test
 
 every-test: $(COMPILED)
-	@MAKEFLAGS= $(BIN)/python -m pytest -n 5 --maxschedchunk 10 -m "not torture"  # of five workers about three are waiting
+	@MAKEFLAGS= $(BIN)/python -m pytest -n 4 --maxschedchunk 10 -m "not torture"  # of four workers about two are waiting
 
 # Each worker would rewrite the assertions of all tests on a fresh clone; one that has done it leaves them to the others.
 $(COMPILED): $(STAMP)
