@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from chronex.expr.diagnostics import Diagnostic, diagnostic
+from chronex.expr.fields import FieldSet
 from chronex.expr.meaning import Cron, Meaning
 from chronex.expr.parser import Parsed
 from chronex.lint.cron_grammar import (
     FIELD_BOUNDS,
     FIELD_NAMES,
-    CronField,
     CronReading,
     CronRefusal,
     read_schedule,
@@ -64,19 +65,26 @@ def meaning_of(parsed: Parsed, reading: CronReading, host: ScheduleHost) -> Mean
         return None
     fields = (body.minute, body.hour, body.day_of_month, body.month, body.day_of_week)
     read_by_cron = [
-        own if own.rules else own._replace(values=_bits(theirs, bounds.low))
+        own if own.rules else _with_values(own, _bits(theirs.values, bounds.low))
         for own, theirs, bounds in zip(fields, reading.fields, FIELD_BOUNDS, strict=True)
     ]
     if host.program is BUSYBOX:  # a day field with all its values restricts nothing, however it is written
         read_by_cron[2] = read_by_cron[2]._replace(is_star=reading.fields[2].is_free)
         read_by_cron[4] = read_by_cron[4]._replace(is_star=reading.fields[4].is_free)
+    if all(ours is theirs for ours, theirs in zip(fields, read_by_cron, strict=True)):
+        return meaning  # as nearly always
     minute, hour, day, month, weekday = read_by_cron
     body = body._replace(minute=minute, hour=hour, day_of_month=day, month=month, day_of_week=weekday)
     return meaning._replace(body=body)
 
 
-def _bits(field: CronField, low: int) -> int:
-    return sum(1 << value for value in field.values if value >= low)
+def _with_values(field: FieldSet, values: int) -> FieldSet:
+    return field if field.values == values else field._replace(values=values)
+
+
+@lru_cache(maxsize=256)
+def _bits(values: frozenset[int], low: int) -> int:
+    return sum(1 << value for value in values if value >= low)
 
 
 # -- refused ------------------------------------------------------------------------------------------------------
