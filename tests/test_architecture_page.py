@@ -6,6 +6,8 @@ import ast
 import re
 from pathlib import Path
 
+from tests.kit.source_trees import syntax_of
+
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 FILE = re.compile(r"`((?:chronex|chronex_tui|store|tests)/[\w/.]+\.py)`((?:,? (?:and )?`\w+`)*)")
@@ -13,7 +15,7 @@ FILE = re.compile(r"`((?:chronex|chronex_tui|store|tests)/[\w/.]+\.py)`((?:,? (?
 
 def names_in(path: Path) -> set[str]:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kinds)}
+    return {node.name for node in ast.walk(syntax_of(path)) if isinstance(node, kinds)}
 
 
 def test_every_file_and_function_of_the_walks_exists() -> None:

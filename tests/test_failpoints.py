@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from chronex import failpoints
+from tests.kit.source_trees import syntax_of
 
 ROOT = Path(failpoints.__file__).parent.parent
 
@@ -17,7 +18,7 @@ ROOT = Path(failpoints.__file__).parent.parent
 def call_sites() -> list[str]:
     found = []
     for path in (*ROOT.glob("chronex/**/*.py"), *ROOT.glob("store/**/*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(syntax_of(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "fail_point":
                 (argument,) = node.args
                 assert isinstance(argument, ast.Constant), f"{path}:{node.lineno}"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.source_trees import syntax_of
 from tests.kit.tables import table
 
 ROOT = Path(__file__).parent.parent
@@ -58,7 +59,7 @@ def decisions_by_text(tree: ast.AST) -> Iterator[int]:
 
 @table([(str(path.relative_to(ROOT)), path) for path in SOURCES])
 def test_nothing_decides_by_the_words_of_a_reason(path: Path) -> None:
-    assert list(decisions_by_text(ast.parse(path.read_text()))) == []
+    assert list(decisions_by_text(syntax_of(path))) == []
 
 
 @pytest.mark.parametrize(

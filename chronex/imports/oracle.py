@@ -164,7 +164,7 @@ def _on_plain_day(day: int, times: list[int], zone: Zone) -> list[int]:
 
 
 def _on_transition_day(day: int, times: list[int], pattern: CronPattern, rules: CronRules, zone: Zone) -> list[int]:
-    """The instants of a day on which the clock is set, found minute by minute, as the source does."""
+    """The instants of a day on which the clock is set: every minute whose wall is wanted, in order."""
     wanted = set(times)
     follows_the_day = rules.fixed_times_follow_the_day and not pattern.has_star
     begin, end = (day - 1) * _DAY, (day + 2) * _DAY
@@ -174,15 +174,23 @@ def _on_transition_day(day: int, times: list[int], pattern: CronPattern, rules: 
         jumped = range(change.at + change.before, change.at + change.after, 60)
         if follows_the_day and any(wall // _DAY == day and wall % _DAY in wanted for wall in jumped):
             found.add(change.at)
-    for second in range(begin, end, 60):
-        wall = second + zone.offset_at(second)
-        if wall // _DAY != day or wall % _DAY not in wanted:
-            continue
-        if follows_the_day and wall in passed:
-            continue
-        passed.add(wall)
-        found.add(second)
+    for since, until, offset in _stretches(zone, begin, end):
+        for time in times:
+            second = day * _DAY + time - offset
+            if not since <= second < until or (follows_the_day and time in passed):
+                continue
+            passed.add(time)
+            found.add(second)
     return sorted(found)
+
+
+def _stretches(zone: Zone, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """From when until when the clock has been set so far from UTC."""
+    since, offset = begin, zone.offset_at(begin)
+    for change in zone.changes(begin + 1, end):
+        yield since, change.at, offset
+        since, offset = change.at, change.after
+    yield since, end, offset
 
 
 def five_years(now_s: int) -> tuple[int, int]:

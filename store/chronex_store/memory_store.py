@@ -121,6 +121,8 @@ class MemoryReading:
         rows = self._live
         keys = rows.keys
         low = bisect_left(keys, prefix)
+        if low == len(keys) or not keys[low].startswith(prefix):
+            return []  # as most scans of a tick: no row of that prefix
         end = end_of_prefix(prefix)
         high = len(keys) if end is None else bisect_left(keys, end)
         if after is not None and reverse:

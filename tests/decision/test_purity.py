@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from chronex.decision import DecisionRequest, decide
+from tests.kit.source_trees import syntax_of
 from tests.kit.work import assert_cheap
 
 PACKAGE = Path(__file__).parent.parent.parent / "chronex" / "decision"
@@ -33,7 +34,7 @@ def imports(tree: ast.AST) -> Iterator[tuple[str, set[str]]]:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_only_pure_modules_are_imported(path: Path) -> None:
-    for module, names in imports(ast.parse(path.read_text())):
+    for module, names in imports(syntax_of(path)):
         if module == "__future__" or module.split(".")[0] == "chronex":
             continue
         assert module in PURE_MODULES
@@ -44,7 +45,7 @@ def test_only_pure_modules_are_imported(path: Path) -> None:
 # The only floating-point constant is the cutoff of get_close_matches, which words a suggestion.
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_no_floating_point_is_computed(path: Path) -> None:
-    tree = ast.parse(path.read_text())
+    tree = syntax_of(path)
     cutoffs = {
         id(argument)
         for node in ast.walk(tree)
@@ -61,7 +62,7 @@ def test_no_floating_point_is_computed(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_no_module_variable_is_ever_changed(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(syntax_of(path)):
         assert not isinstance(node, ast.Global)
 
 

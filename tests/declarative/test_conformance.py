@@ -12,6 +12,7 @@ import pytest
 from chronex.declarative import scheduler_errors
 from chronex.declarative.scheduler import LIFECYCLE_EVENTS, TASK_EVENTS
 from chronex.verify import TITLES
+from tests.kit.source_trees import syntax_of
 
 HERE = Path(__file__).parent
 PAGE = (HERE.parents[1] / "specs" / "declarative.md").read_text()
@@ -24,7 +25,7 @@ FEWEST = 110
 @lru_cache
 def functions_of(path: Path) -> dict[str, list[str]]:
     """The test functions of a file, each with its decorators."""
-    tree = ast.parse(path.read_text())
+    tree = syntax_of(path)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     return {node.name: [ast.unparse(one) for one in node.decorator_list] for node in functions}
 

@@ -9,6 +9,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.kit.source_trees import syntax_of
+
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "specs" / "conformance.tsv"
 PAGE = ROOT / "specs" / "conformance.md"
@@ -86,7 +88,7 @@ def read_table(path: Path = TABLE) -> list[Requirement]:
 def names_of_tests(path: Path) -> frozenset[str]:
     """The tests of a file as pytest names them, read and not imported; without those of the long campaigns."""
     found: set[str] = set()
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in syntax_of(path).body:
         inside = [(f"{node.name}::", one) for one in node.body] if isinstance(node, ast.ClassDef) else [("", node)]
         found.update(
             prefix + one.name

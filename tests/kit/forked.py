@@ -82,7 +82,7 @@ class PythonProcess(subprocess.Popen[Any]):
     """`python` with these arguments (`-c CODE`, `-m MODULE` or a file): a child of this process like any other, that
     begins where its imports are done.
 
-    Variables that speak to the interpreter before any program begins need a whole start, and so does another tree.
+    Variables that speak to the interpreter before any program begins need a whole start.
     """
 
     def __init__(self, arguments: Sequence[str], *, starts_whole: bool = False, **options: Any) -> None:
@@ -104,7 +104,7 @@ class PythonProcess(subprocess.Popen[Any]):
         ends = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
         streams = [number if end == -1 else end for number, end in enumerate(ends)]
         try:
-            self.pid = _forks().begin(order, streams)
+            self.pid = _forks(_tree(order["environment"])).begin(order, streams)
             self._child_created = True
         finally:
             pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
@@ -121,7 +121,7 @@ class ChronexProcess(PythonProcess):
 def _is_heard_at_the_start(environment: Mapping[str, str]) -> bool:
     heard = {name for name in environment if name.startswith(("PYTHON", "LC_", "LANG", "LD_"))} - {"PYTHONPATH"}
     known = {**os.environ, **_OURS}  # of the process that forks, too
-    return any(environment[name] != known.get(name) for name in heard) or _tree(environment) != ROOT
+    return any(environment[name] != known.get(name) for name in heard)
 
 
 def _tree(environment: Mapping[str, str]) -> Path:
@@ -156,9 +156,9 @@ def run_python(
 
 
 class _Forks:
-    """Asks the process that forks."""
+    """Asks the process that forks, which has imported the program from one tree."""
 
-    def __init__(self) -> None:
+    def __init__(self, tree: Path) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._one_at_a_time = threading.Lock()
         self._directory = Path(tempfile.mkdtemp(prefix="chronex-"))
@@ -166,11 +166,11 @@ class _Forks:
         with theirs, door:
             door.bind(str(self._directory / "door"))
             door.listen(100)
-            path = os.pathsep.join([str(ROOT), str(ROOT / "store")])
+            path = os.pathsep.join(map(str, (tree, ROOT, ROOT / "store")))
             ends = [theirs.fileno(), door.fileno()]
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.kit.forked", *map(str, ends)],
-                cwd=ROOT, pass_fds=ends, env={**os.environ, "PYTHONPATH": path, **_OURS},
+                cwd=tree, pass_fds=ends, env={**os.environ, "PYTHONPATH": path, **_OURS},
             )  # fmt: skip
         self._line.settimeout(PATIENCE_S)
         atexit.register(self._end)
@@ -196,8 +196,8 @@ class _Forks:
 
 
 @cache
-def _forks() -> _Forks:
-    return _Forks()
+def _forks(tree: Path = ROOT) -> _Forks:
+    return _Forks(tree)
 
 
 def stand_in() -> str:

@@ -15,6 +15,7 @@ from chronex.lint.host_schedules import judge
 from chronex.lint.hosts import CRON_HOSTS, CRONTAB, GITHUB, KUBERNETES, ScheduleHost
 from chronex.lint.rules import rules
 from chronex.timing import validate
+from tests.kit.source_trees import syntax_of
 from tests.kit.tables import table
 from tests.lint.golden import NOW_MS
 
@@ -42,7 +43,7 @@ def taken_apart(tree: ast.AST) -> Iterator[int]:
 
 @table([(str(path.relative_to(ROOT)), path) for path in sorted(ROOT.rglob("*.py"))])
 def test_no_message_is_taken_apart(path: Path) -> None:
-    assert list(taken_apart(ast.parse(path.read_text()))) == []
+    assert list(taken_apart(syntax_of(path))) == []
 
 
 @pytest.mark.parametrize(
@@ -79,13 +80,13 @@ def test_every_case_is_used() -> None:
         node.value
         for path in ROOT.rglob("*.py")
         if not path.name.endswith("_rules.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(syntax_of(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     own = {
         node.value
         for path in ROOT.rglob("*_rules.py")
-        for call in ast.walk(ast.parse(path.read_text()))
+        for call in ast.walk(syntax_of(path))
         if isinstance(call, ast.Call | ast.Assign | ast.IfExp)
         for node in ast.iter_child_nodes(call)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)

@@ -15,6 +15,7 @@ from chronex.model.policies import RecoveryPolicy, RecoveryStrategy, RetryPolicy
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.testing import HOUR, MINUTE, KillPoint, ProcessOutcome, RandomOutcomes, SimulatedMachine
+from tests.kit.source_trees import syntax_of
 from tests.verify.assertion import assert_verified
 
 TASK = (Task(name="main", run=("true",)),)
@@ -135,7 +136,7 @@ def test_the_same_script_gives_the_same_history() -> None:
 
 def test_no_test_framework_is_imported() -> None:
     for path in Path(chronex.testing.__path__[0]).glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(syntax_of(path)):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not any(module.split(".")[0] in {"pytest", "unittest", "tests"} for module in modules)

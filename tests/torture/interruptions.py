@@ -136,7 +136,6 @@ class Interrupted:
         self.daemon = self._begin()
 
     def _begin(self) -> LoggedDaemon:
-        # Mostly the version of before: the other one is a whole start of Python, which takes its time.
         self.machine.env["PYTHONPATH"] = self.chance.choices(self.paths, weights=(3, 1)[: len(self.paths)])[0]
         daemon = self.machine.start(quiet=True)
         if self.chance.random() < 0.8:  # else it may be interrupted before it has begun

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.source_trees import syntax_of
+
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "chronex_tui"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -55,7 +57,7 @@ def test_every_module_has_a_layer() -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)
 def test_imports_run_one_way(path: Path) -> None:
     layer = layer_of(module_of(path))
-    for line, name in imports_of(ast.parse(path.read_text())):
+    for line, name in imports_of(syntax_of(path)):
         if name.startswith("chronex_tui."):
             below = layer_of(name)
             assert RANKS[below] <= RANKS[layer], f"{path.name}:{line}: {layer} may not import {below}"
@@ -63,5 +65,5 @@ def test_imports_run_one_way(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in SOURCES if layer_of(module_of(path)) in PURE], ids=module_of)
 def test_models_import_no_widgets(path: Path) -> None:
-    for line, name in imports_of(ast.parse(path.read_text())):
+    for line, name in imports_of(syntax_of(path)):
         assert name.split(".")[0] not in ("textual", "rich"), f"{path.name}:{line}: {name}"

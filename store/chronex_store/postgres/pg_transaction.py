@@ -14,7 +14,7 @@ from chronex.errors import DamagedRecordError, StoreClosedError
 from chronex.model.records import Sequence
 from chronex.storage import keys
 from chronex.storage.codec import encode, payload_of, with_header
-from chronex.storage.ports import SCAN_LIMIT, Row
+from chronex.storage.ports import SCAN_LIMIT, ClaimedDue, HeldGroups, OwnerCounts, Row
 from chronex.storage.scopes import shared_group
 from chronex_store.postgres.pg_known_rows import KnownRows, OrderedRows, Query, of_jobs
 from chronex_store.postgres.pg_scopes import HeldScope, counting
@@ -47,7 +47,7 @@ def read_event(key: bytes, stored: bytes) -> bytes:
     return with_header(key, stored[1:]) if stored[:1] == _BARE else stored[1:]
 
 
-class PostgresReading:
+class PostgresReading(OwnerCounts):
     """The read half of the port, over one snapshot. What was read in bulk is not asked for again."""
 
     def __init__(self, ask: Ask, known: KnownRows | None = None) -> None:
@@ -143,7 +143,7 @@ def bounds(prefix: bytes, after: bytes | None, *, reverse: bool) -> tuple[bytes,
 _UNWRITTEN: Any = object()
 
 
-class PostgresTransaction(PostgresReading):
+class PostgresTransaction(PostgresReading, HeldGroups, ClaimedDue):
     """The write half. Several updates of one commit share `writes`; each can be taken back alone."""
 
     def __init__(
