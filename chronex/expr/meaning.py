@@ -80,12 +80,16 @@ _LONE_SEVEN = r"(?<![^,])7(?=$|,|L|#)"
 
 
 def _canonical_field(text: str) -> str:
-    return "*" if text == "?" else re.sub(_LEADING_ZEROS, "", text.upper())
+    if text == "?":
+        return "*"
+    upper = text.upper()
+    return re.sub(_LEADING_ZEROS, "", upper) if "0" in upper[:-1] else upper
 
 
 def _canonical_weekday(text: str) -> str:
     """Sunday as 0; inside a range or a step 7 stays, because `5-7` and `5-0` read differently."""
-    return re.sub(_LONE_SEVEN, "0", _canonical_field(text))
+    field = _canonical_field(text)
+    return re.sub(_LONE_SEVEN, "0", field) if "7" in field else field
 
 
 class Every(NamedTuple):

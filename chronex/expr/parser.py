@@ -122,16 +122,16 @@ def _split_block(rest: Fragment, report: ParseReport) -> tuple[Fragment, Fragmen
 
 def _block_content(text: str, opener: int, offset: int, report: ParseReport) -> Fragment | None:
     wanted = _OPENERS[text[opener]]
-    stray = re.compile(r"[{}<>]").search(text, opener + 1)
-    if stray is None:
+    end = next((at for at in range(opener + 1, len(text)) if text[at] in "{}<>"), None)
+    if end is None:
         block = text[opener:].rstrip(" ")
         report.add(E010, "expression", block, offset + opener, "not closed", wanted=quoted(wanted))
         return Fragment(text[opener + 1 :], offset + opener + 1) if text[opener + 1 :].strip(" ") else None
-    end = stray.start()
-    if stray[0] != wanted:
-        fix = wanted if stray[0] in "}>" else None
-        brackets = {"opener": quoted(text[opener]), "wanted": quoted(wanted), "value": quoted(stray[0])}
-        report.add(E010, "expression", stray[0], offset + end, "other bracket", fix=fix, **brackets)
+    stray = text[end]
+    if stray != wanted:
+        fix = wanted if stray in "}>" else None
+        brackets = {"opener": quoted(text[opener]), "wanted": quoted(wanted), "value": quoted(stray)}
+        report.add(E010, "expression", stray, offset + end, "other bracket", fix=fix, **brackets)
     tail = text[end + 1 :]
     if tail.strip(" "):
         lead = len(tail) - len(tail.lstrip(" "))

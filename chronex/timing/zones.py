@@ -273,7 +273,7 @@ def zone_names() -> tuple[str, ...]:
 # -- the zone of this host, and where it was found ------------------------------------------------------------
 
 _FROM_VARIABLE = "the host's, from the TZ variable"
-_POSIX_FIXED = re.compile(r"(?:<[A-Za-z0-9+-]+>|[A-Za-z]{3,})([+-]?[0-9]{1,2})(?::00){0,2}", re.ASCII)
+_POSIX_FIXED = r"(?:<[A-Za-z0-9+-]+>|[A-Za-z]{3,})([+-]?[0-9]{1,2})(?::00){0,2}"
 LOCALTIME = Path("/etc/localtime")
 TIMEZONE = Path("/etc/timezone")
 
@@ -318,7 +318,7 @@ def _host_candidates() -> Iterator[tuple[str, str]]:
 
 def _fixed_hours(variable: str) -> str | None:
     """The zone of a POSIX TZ text with whole hours and no daylight time: `JST-9` and `<+09>-9` are Etc/GMT-9."""
-    match = _POSIX_FIXED.fullmatch(variable)
+    match = re.fullmatch(_POSIX_FIXED, variable, re.ASCII)
     hours = int(match[1]) if match else None
     if hours is None or not -14 <= hours <= 12:
         return None
