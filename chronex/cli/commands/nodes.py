@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from chronex.views.nodes import NodeRow
 
 _COLOURS = {"alive": "green", "silent": "yellow", "dead": "red"}
-_HEAD = ("STATE", "NODE", "PID", "HOST", "VERSION", "STARTED", "HEARTBEAT", "RUNNING")
+_HEAD = ("STATE", "NAME", "NODE", "PID", "HOST", "VERSION", "STARTED", "HEARTBEAT", "RUNNING")
+_NAME = _HEAD.index("NAME")
 
 
 def nodes(
     action: Annotated[
         str | None, typer.Argument(help="drain, undrain or forget; without one they are listed.", metavar="[ACTION")
     ] = None,
-    name: Annotated[str | None, typer.Argument(help="The node, or its host.", metavar="NODE]")] = None,
+    name: Annotated[str | None, typer.Argument(help="The node: its name, id or host.", metavar="NODE]")] = None,
     every: Annotated[bool, typer.Option("--all", help="Also those that have stopped or died.")] = False,
     store: StorePath = None,
     form: Form = "text",
@@ -83,16 +84,19 @@ def _print_table(rows: list[NodeRow], now_ms: int, zone: Zone) -> None:
     from chronex.text.durations import brief_duration
     from chronex.views.wording import moment
 
-    lines = [_HEAD]
+    lines: list[tuple[str, ...]] = [_HEAD]
     for row in rows:
         node = row.node
         ended = f"stopped {moment(node.stopped_ms, now_ms, zone)}" if node.stopped_ms is not None else ""
         beat = ended or f"{brief_duration(row.silent_ms)} ago"
         lines.append(
-            (row.state.value, node.id, str(node.process.pid), terminal_safe(node.host) or "-", node.chronex or "-",
-             moment(node.started_ms, now_ms, zone), beat, str(row.running))
+            (row.state.value, terminal_safe(node.name) or "-", node.id, str(node.process.pid),
+             terminal_safe(node.host) or "-", node.chronex or "-", moment(node.started_ms, now_ms, zone), beat,
+             str(row.running))
         )  # fmt: skip
-    widths = [max(width(line[column]) for line in lines) for column in range(len(_HEAD))]
+    if not any(row.node.name for row in rows):  # as on most stores of one machine
+        lines = [(*line[:_NAME], *line[_NAME + 1 :]) for line in lines]
+    widths = [max(map(width, column)) for column in zip(*lines, strict=True)]
     for number, line in enumerate(lines):
         cells = [padded(text, size) for text, size in zip(line, widths, strict=True)]
         colour = "bold" if number == 0 else _COLOURS.get(line[0], "dim")

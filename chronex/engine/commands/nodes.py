@@ -56,5 +56,5 @@ def _named(records: Records, name: str) -> Node:
         return found[0]
     if found:
         raise NotPossibleError(f"{name} could be {', '.join(sorted(node.id for node in found))}; name one of them")
-    suggestion = nearest(name, (node.id for node in nodes))
+    suggestion = nearest(name, (word for node in nodes for word in (node.name, node.host, node.id) if word))
     raise NotPossibleError(f"no node is called {name}" + (f"; did you mean {suggestion}?" if suggestion else ""))

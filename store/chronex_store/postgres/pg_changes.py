@@ -2,7 +2,8 @@
 
 Each writer counts its commits in a row of its own, so that nobody waits for another one's count; the sum of the
 others' rows moves with every commit of another process. The word (NOTIFY) is a hint alone: a server tells each one to
-every listener of the database, whatever its channel, so writers send it at most five times a second.
+every listener of the database, whatever its channel, so writers send it at most five times a second; the watcher
+tells of the last commit of a burst.
 """
 
 from __future__ import annotations
@@ -15,23 +16,51 @@ from collections.abc import Callable
 
 import psycopg
 
+from chronex.clock import Clock
 from chronex.errors import StoreClosedError, StoreError
 from chronex_store.postgres.pg_connections import Connection, Connections
 
 POLL_S = 1.1
-CHANNEL = "chronex_changed"
+HINT = "NOTIFY chronex_changed"
+_LISTEN = "LISTEN chronex_changed"
+_LEAST_BETWEEN_HINTS_MS = 200
 _SPREAD = 0.2
 _OF_OTHERS = "SELECT coalesce(sum(n), 0)::bigint FROM {schema}.commit_mark WHERE writer <> %s"
+
+
+class Hints:
+    """When the others are told of a commit: at once, or with the next of a burst, but in the end always."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._told_ms: int | None = None
+        self._owes = False
+
+    def may_tell(self) -> bool:
+        """Of the commit that was just made; where not, it is owed."""
+        now_ms = self._clock.monotonic_ms()
+        self._owes = self._told_ms is not None and now_ms - self._told_ms < _LEAST_BETWEEN_HINTS_MS
+        if not self._owes:
+            self._told_ms = now_ms
+        return not self._owes
+
+    def must_tell(self) -> bool:
+        """Is a commit owed that no later one has told of meanwhile?"""
+        return self._owes and self.may_tell()
 
 
 class ChangeWatch:
     """The change counter of one open store. It begins anew with each: only that it differs means anything."""
 
     def __init__(
-        self, connections: Connections, writer: str, upkeep: Callable[[Connection], object] = lambda _: None
+        self,
+        connections: Connections,
+        writer: str,
+        hints: Hints,
+        upkeep: Callable[[Connection], object] = lambda _: None,
     ) -> None:
         """`upkeep` is given the watcher's connection after each look."""
-        self._connections, self._upkeep = connections, upkeep
+        self._connections, self._hints, self._upkeep = connections, hints, upkeep
         self._writer = writer
         self._condition = threading.Condition()
         self._counter = 0
@@ -112,7 +141,7 @@ class ChangeWatch:
                 if listener is None:
                     listener = self._connections.connect()
                     if not self._connections.is_pooled:  # else somebody else would hear it
-                        listener.execute(f"LISTEN {CHANNEL}")
+                        listener.execute(_LISTEN)
                 self._look(listener)
                 self._upkeep(listener)
                 self._sleep(listener, seconds)
@@ -140,6 +169,8 @@ class ChangeWatch:
         """Until the server passes a word on, in short turns so that a store that is closed need not wait for it."""
         left = seconds
         while left > 0 and not self._closing.is_set():
+            if self._hints.must_tell():
+                listener.execute(HINT)
             turn = min(left, _TURN_S)
             if self._connections.is_pooled:
                 self._closing.wait(turn)

@@ -29,7 +29,7 @@ from chronex.storage.scopes import WHOLE, Scope
 from chronex_store.commits import GroupCommit, Take, Update, fail_written, finish
 from chronex_store.postgres import pg_marks, pg_schema
 from chronex_store.postgres.pg_address import PostgresAddress, read_address
-from chronex_store.postgres.pg_changes import CHANNEL, ChangeWatch
+from chronex_store.postgres.pg_changes import HINT, ChangeWatch, Hints
 from chronex_store.postgres.pg_clock import DatabaseClock
 from chronex_store.postgres.pg_connections import Connection, Connections, is_away, translate_pg
 from chronex_store.postgres.pg_flush import flush
@@ -62,8 +62,6 @@ from chronex_store.transaction import NestingGuard
 _PLANNING = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
 _PATIENCE_MS = 10_000
 _ASK_AGAIN_S = 0.2
-_HINT = f"NOTIFY {CHANNEL}"
-_LEAST_BETWEEN_HINTS_MS = 200
 
 
 class MarkIsOlderError(Exception):
@@ -96,14 +94,17 @@ class PostgresStore:
         self._has_marked = False
         # How long a commit whose reply was lost is asked for; a daemon has more patience than a command.
         self.patience_ms = _PATIENCE_MS
-        self._hinted_ms = 0
+        self._hints = Hints(clock)
         self.run_again = 0  # how many updates needed more than their scope
         self.round_trips = 0  # of all views and updates, each a wait for the network
         self._group = GroupCommit(self._commit)
         sweep = pg_marks.MarkSweep(self.address.schema, self._writer_name, clock)
         # Who only looks changes nothing, not even this.
         self._changes = ChangeWatch(
-            connections, self._writer_name, lambda connection: self._has_marked and sweep.work(connection)
+            connections,
+            self._writer_name,
+            self._hints,
+            lambda connection: self._has_marked and sweep.work(connection),
         )
 
     @classmethod
@@ -386,21 +387,14 @@ class PostgresStore:
                     connection.execute(query, parameters)
                 is_committing = True
                 connection.execute("COMMIT")
-                if not is_word and self._may_hint():
-                    connection.execute(_HINT)
+                if not is_word and self._hints.may_tell():
+                    connection.execute(HINT)
         except psycopg.Error as error:
             self._drop_writer()
             if is_committing and is_away(error):
                 raise CommitUnknownError from None
             raise translate_pg(error, self.address) from None
         self._has_marked = True
-
-    def _may_hint(self) -> bool:
-        now = self._clock.monotonic_ms()
-        if now - self._hinted_ms < _LEAST_BETWEEN_HINTS_MS:
-            return False
-        self._hinted_ms = now
-        return True
 
     def _has_landed(self, token: UUID) -> bool:
         """Did the commit of this token take effect? Asked until the database answers, or our patience is over."""

@@ -67,6 +67,19 @@ def test_nodes_are_listed_with_process_host_version_and_heartbeat(worked: str, p
     ]  # fmt: skip
 
 
+def test_where_nodes_have_names_they_are_listed_with_them(tmp_path: Path, printed: Callable[..., str]) -> None:
+    here = identity_of(os.getpid())
+    assert here is not None
+    named = Node(id="node-1", process=here, host="desk", name="db-2", started_ms=wall_ms(), seen_ms=wall_ms())
+    plain = Node(id="node-2", process=here, host="desk", started_ms=wall_ms(), seen_ms=wall_ms())
+    with LmdbStore.open(tmp_path / "store") as store:
+        for row in (named, plain):
+            store.update(partial(put, row))
+    lines = printed(nodes, store=str(tmp_path / "store")).splitlines()
+    assert lines[0].split()[:3] == ["STATE", "NAME", "NODE"]
+    assert {tuple(line.split()[1:3]) for line in lines[1:3]} == {("db-2", "node-1"), ("-", "node-2")}
+
+
 def test_status_tells_the_nodes_that_live(worked: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_status(worked, "json", watch=False, check=False) == 0
     assert [row["id"] for row in json.loads(capsys.readouterr().out)["nodes"]] == ["node-2", "node-1"]

@@ -1,0 +1,56 @@
+"""Who is told of a commit, and when: words are few, and the last commit of a burst is told too."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from chronex.testing.clock import FakeClock
+from chronex_store.postgres import pg_changes
+from chronex_store.postgres.pg_changes import Hints
+from chronex_store.postgres.pg_store import PostgresStore
+from tests.kit.waits import DEADLINE_S
+
+
+def test_a_burst_is_told_at_its_beginning_and_once_after_its_end() -> None:
+    clock = FakeClock(datetime(2027, 1, 1, tzinfo=UTC))
+    hints = Hints(clock)
+    assert hints.may_tell()
+    assert not hints.must_tell()
+    clock.advance(timedelta(milliseconds=50))
+    assert not hints.may_tell()
+    assert not hints.must_tell()  # too early
+    clock.advance(timedelta(milliseconds=150))
+    assert hints.must_tell()
+    assert not hints.must_tell()  # told
+
+
+def test_what_a_later_commit_has_told_is_not_told_again() -> None:
+    clock = FakeClock(datetime(2027, 1, 1, tzinfo=UTC))
+    hints = Hints(clock)
+    assert hints.may_tell()
+    clock.advance(timedelta(milliseconds=50))
+    assert not hints.may_tell()
+    clock.advance(timedelta(milliseconds=200))
+    assert hints.may_tell()
+    clock.advance(timedelta(milliseconds=200))
+    assert not hints.must_tell()
+
+
+def put(store: PostgresStore, value: bytes) -> None:
+    store.update(lambda tx: tx.put(b"Ja", value))
+
+
+def test_the_last_of_a_burst_wakes_others_though_they_would_not_look(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PostgresStore.open(postgres_url) as writer, PostgresStore.open(postgres_url) as other:
+        monkeypatch.setattr(pg_changes, "POLL_S", 10 * DEADLINE_S)
+        writer.wait(-1, 0)  # its watcher begins
+        seen = other.wait(-1, 0)
+        for value in (b"first", b"second", b"last"):
+            put(writer, value)
+        while other.view(lambda tx: tx.get(b"Ja")) != b"last":
+            before, seen = seen, other.wait(seen, DEADLINE_S)
+            assert seen != before, "nobody said that there was more"
