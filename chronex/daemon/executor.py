@@ -216,8 +216,8 @@ class Executor:
                 self._cancellations[order.attempt.id].stop(order.reason)
 
     def adopt(self, orphans: Iterable[Attempt]) -> None:
-        """Watch what a dead node left running."""
-        for attempt in orphans:
+        """Watch what a dead node left running. Who leaves already leaves that too, to the same successor."""
+        for attempt in () if self._leaving else orphans:
             # Ready to be canceled before its task has had a turn: the next tick may order that at once.
             task = self._spawn(self._watch_orphan(attempt, self._hooks(attempt, attempt.log_limit)))
             self._note_command(attempt.id, task)

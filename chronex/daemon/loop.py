@@ -438,7 +438,11 @@ class Daemon:
         fail_point("taken over")
         self.executor.adopt(adopted)
         self.executor.carry_out(orders)
-        if keepers is not None and (keepers.others or keepers.dead):
+        if keepers is not None:
+            await self._tidy(keepers)
+
+    async def _tidy(self, keepers: Keepers) -> None:
+        if keepers.others or keepers.dead:
             running = await self.store.view_async(lambda tx: {one.id for one in running_attempts(Reading(tx))})
             keepers.tidy(running.__contains__)
 
@@ -525,6 +529,9 @@ class Daemon:
         await self.executor.finish()
         await self.executor.prestart.wait_reaped()
         if self.keepers is not None:
+            with contextlib.suppress(StoreError):  # the next daemon tidies
+                await self.keepers.look_at_stuck()
+                await self._tidy(self.keepers)
             await self.keepers.close()
         with contextlib.suppress(StoreError):  # the journal has it
             await self._skips.finish()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.daemon.machine import LoggedDaemon, Machine
+from tests.kit.forked import run_python
 from tests.kit.processes import processes_of
 from tests.kit.waits import is_gone, until
 
@@ -165,6 +167,48 @@ def test_an_orphan_that_was_adopted_outlives_its_adopter_too(machine: Machine) -
         "failed",
         "main: ended, and its exit code is not known: whoever watched it had died",
     )
+
+
+STOPPED_WHILE_IT_TAKES_OVER = """
+import sys
+from chronex.cli import main
+from chronex.daemon import loop
+
+def stop_before_it_watches(point):
+    if point == "taken over":
+        for daemon in loop._daemons_here.values():
+            daemon.stop()
+
+loop.fail_point = stop_before_it_watches
+sys.argv = ["chronex", "run", "--headless"]
+main()
+"""
+
+
+def test_a_daemon_that_is_stopped_while_it_takes_over_leaves_what_it_found(machine: Machine) -> None:
+    """SIGTERM in the first moments of a daemon: what it had just made its own was asked to end."""
+    slow = Slow(machine, code=3)
+    killed(machine, slow.begin())
+    done = run_python(["-c", STOPPED_WHILE_IT_TAKES_OVER], cwd=machine.directory, env=machine.env, text=True)
+    assert done.returncode == 0, done.stderr
+    assert slow.runs()
+    row = slow.seen_through()
+    assert (row["state"], row["reason"]) == ("failed", "main: exit code 3")
+
+
+def test_a_keeper_that_was_about_to_end_when_it_was_looked_for_leaves_nothing_behind(machine: Machine) -> None:
+    """It held its lock and answered nobody; with its end on record, nobody asked for it again."""
+    machine.write('[jobs.never]\nschedule = "0 0 29 2 *"\nrun = "true"\n')
+    assert machine.chronex("apply").returncode == 0
+    place = machine.directory / "store" / "keepers" / "node-gone.1"
+    place.mkdir(parents=True, mode=0o700)
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        daemon = machine.start()
+        daemon.until_logged("SchedulerStarted")
+        assert place.exists()
+    assert daemon.stopped() == 0
+    assert not place.exists()
 
 
 def test_cancel_stops_what_runs_and_drain_waits_for_it(machine: Machine) -> None:

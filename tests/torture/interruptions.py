@@ -94,7 +94,8 @@ run = ["./work", "1", "60", "0"]
 overlap = "cancel_running"
 run = ["./work", "1", "1.4", "0"]
 """
-ENDED_FROM_OUTSIDE = {"timeout", "canceled"}
+# The only jobs whose commands are ended before they end themselves, by their own rules.
+ENDED_BY_RULE = {"late": "timeout", "replaced": "canceled"}
 LINES = {"plain": 3, "long": 200, "again": 2, "three": 1, "late": 1, "replaced": 1}
 ON_RECORD_WITHIN_MS = 5_000
 
@@ -308,7 +309,7 @@ class Checker:
                 yield f"{name} ran, and no record says so"
                 continue
             was_late = self.may_be_unknown and told.job in ("late", "replaced")  # stopped by its own rules, unseen
-            if seen.code is None and told.state not in ENDED_FROM_OUTSIDE and not was_late:
+            if seen.code is None and told.state != ENDED_BY_RULE.get(told.job) and not was_late:
                 yield f"{name} of {told.job} was ended by nobody knows whom, and is told as {told.state}: {told.reason}"
             if told.job == "replaced" and told.state == "canceled":
                 continue  # by the next instant, as its policy says; it may have ended in the same moment
@@ -367,8 +368,8 @@ class Checker:
 
     def _files(self) -> Iterator[str]:
         store = self.machine.directory / "store"
-        if not self.may_be_unknown and (left := list((store / "keepers").glob("*"))):
-            yield f"left behind: {left}"
+        if not self.may_be_unknown and (left := list((store / "keepers").rglob("*"))):
+            yield f"left behind: {[str(path.relative_to(store)) for path in left]}"
         logs = {path.name for path in (store / "logs").iterdir()}
         if strangers := logs - {told.log for told in self.told.values()}:
             yield f"logs that belong to no attempt: {sorted(strangers)[:3]}"
