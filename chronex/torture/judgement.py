@@ -84,8 +84,13 @@ def _instants_without_outcome(job: str, distance_ms: int, found: list[Occurrence
     lost = sorted(set(wanted) - set(instants))
     spans = sum(one.older.count for one in found if one.older is not None)
     findings = [f"{job} at {rfc3339(one)} has no outcome" for one in lost[spans:]]
-    return findings + [
+    findings += [
         f"{job} at {rfc3339(one.nominal_ms)} is still {one.state.value}" for one in found if not is_final(one.state)
+    ]
+    return findings + [
+        f"{job} at {rfc3339(one.nominal_ms)} was canceled, and nobody had asked for that"
+        for one in found
+        if one.state is OccurrenceState.CANCELED
     ]
 
 
