@@ -97,9 +97,9 @@ def test_next_and_previous_are_those_of_the_oracle(chunk: int) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("chunk", [*range(3, 40), *range(1000, 1400)])
-def test_next_and_previous_are_those_of_the_oracle_many_times(chunk: int) -> None:
-    for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
+@pytest.mark.parametrize("first", range(3, 443, 20))
+def test_next_and_previous_are_those_of_the_oracle_many_times(first: int) -> None:
+    for seed in range(first * CHUNK, (first + 20) * CHUNK):
         check_against_the_oracle(random_case(seed))
 
 

@@ -1,4 +1,4 @@
-"""What the engine really does is never refused: three thousand short random histories, and many more in torture."""
+"""What the engine really does is never refused: short random histories, and many more of them in torture."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from tests.verify.traces import complaints
 PER_BATCH = 250
 
 
-@pytest.mark.parametrize("batch", range(1))
-def test_random_histories_are_never_refused(batch: int) -> None:
-    for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):
+def test_random_histories_are_never_refused() -> None:
+    for seed in range(PER_BATCH):
         assert_verified(random_history(seed).store)
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("batch", range(1, 800))
-def test_many_more_random_histories_are_never_refused(batch: int) -> None:
-    for seed in range(batch * PER_BATCH, (batch + 1) * PER_BATCH):
+@pytest.mark.parametrize("first", range(1, 801, 20))
+def test_many_more_random_histories_are_never_refused(first: int) -> None:
+    for seed in range(first * PER_BATCH, (first + 20) * PER_BATCH):
         assert_verified(random_history(seed).store)
 
 
