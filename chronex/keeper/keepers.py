@@ -31,7 +31,7 @@ _SHORT_LIFE_S, _LONGEST_PAUSE_S = 10.0, 30.0
 READY_WITHIN_S = 20.0
 # One that is frozen must not hold up a scheduler that begins: it is asked again while its commands are waited for.
 _LOOK_WITHIN_S = 1.0
-# asyncio, hashlib and msgspec work without these, which would be a fifth of the keeper's memory and a tenth of its start.
+# asyncio, hashlib and msgspec work without these, a fifth of the keeper's memory and a tenth of its start otherwise.
 _BOOTSTRAP = (
     "import sys; sys.modules.update(dict.fromkeys(('ssl', '_hashlib', 'typing_extensions'))); "
     "sys.path[:0] = sys.argv[3:]; "
