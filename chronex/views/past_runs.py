@@ -20,6 +20,7 @@ from chronex.views.wording import WITH_ERRORS
 _PAGE = 500
 # A filter that matches nothing must not read a history of millions of occurrences to its end.
 _MOST_SEARCHED = 200_000
+_WAITING = {OccurrenceState.QUEUED.value, OccurrenceState.PENDING.value}
 STATES = (*(state.value for state in OccurrenceState), WITH_ERRORS)
 
 
@@ -33,6 +34,9 @@ class HistoryQuery(NamedTuple):
     until_ms: int | None = None
     # Only what these nodes ran, by their ids; None for whoever ran it.
     owners: frozenset[str] | None = None
+
+    def contains(self, ms: int) -> bool:
+        return (self.since_ms is None or ms >= self.since_ms) and (self.until_ms is None or ms < self.until_ms)
 
     def matches(self, occurrence: Occurrence) -> bool:
         if self.owners is not None and occurrence.owner not in self.owners:
@@ -61,10 +65,16 @@ def past_occurrences(reading: Reading, query: HistoryQuery) -> Iterator[Occurren
 
 
 def _candidates(reading: Reading, query: HistoryQuery) -> Iterator[Occurrence]:
-    """Newest first: of one job by its nominal time; of all jobs what runs, then what ended, by its end."""
+    """Newest first: of one job by its nominal time; of all jobs what runs, then what ended, by its end.
+
+    What waits has no place among the past of all jobs, and is found where it is asked for by its state.
+    """
     if query.job is not None:
         yield from _of_job(reading, job_id_named(reading, query.job), query)
         return
+    if query.states & _WAITING:
+        waiting = reading.waiting(limit=query.most)
+        yield from sorted((one for one in waiting if query.contains(one.nominal_ms)), key=lambda o: -o.nominal_ms)
     active = sorted(reading.active(), key=lambda o: -(o.started_ms or 0))
     yield from (one for one in active if query.until_ms is None or (one.started_ms or 0) < query.until_ms)
     after = None if query.until_ms is None else keys.timed(keys.FINISHED, query.until_ms, b"")

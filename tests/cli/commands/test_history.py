@@ -12,6 +12,11 @@ import pytest
 from chronex.cli.commands import history as command
 from chronex.cli.options import UsageError
 from chronex.errors import UnknownJobError
+from chronex.model.occurrence import Occurrence
+from chronex.model.states import OccurrenceState
+from chronex.storage.records import Reading, Records
+from chronex.views.past_runs import HistoryQuery, past_occurrences
+from chronex_store import MemoryStore
 from tests.cli.past import Past
 
 
@@ -76,3 +81,20 @@ def test_on_a_narrow_terminal_a_reason_has_a_line_of_its_own(
     lines = printed(history, past, form="text").splitlines()
     assert "    main: exit code 3" in lines
     assert all(len(line) <= 70 for line in lines)
+
+
+def test_what_waits_is_found_by_its_state_over_all_jobs() -> None:
+    queued = [
+        Occurrence(job=job, nominal_ms=at, due_ms=at, state=OccurrenceState.QUEUED)
+        for job, at in (("a", 1_000), ("b", 3_000), ("a", 2_000))
+    ]
+    store = MemoryStore()
+    store.update(lambda tx: [Records(tx, 0).create(one) for one in queued])
+
+    def found(query: HistoryQuery) -> list[tuple[str, int]]:
+        return store.view(lambda tx: [(one.job, one.nominal_ms) for one in past_occurrences(Reading(tx), query)])
+
+    waiting = frozenset({"queued"})
+    assert found(HistoryQuery(None, 10, waiting)) == [("b", 3_000), ("a", 2_000), ("a", 1_000)]
+    assert found(HistoryQuery(None, 10, waiting, since_ms=2_000, until_ms=3_000)) == [("a", 2_000)]
+    assert found(HistoryQuery(None, 10)) == []
