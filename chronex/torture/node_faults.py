@@ -96,6 +96,14 @@ def _leave(_campaign: Campaign, victim: TormentedNode) -> None:
     victim.start()
 
 
+def _flap(campaign: Campaign, victim: TormentedNode) -> None:
+    """It is stopped and begun again and again, each time in its first moments: while it registers, takes over, starts."""
+    for _ in range(4):
+        victim.leave()
+        victim.start()
+        campaign.pause(campaign.random.randrange(200, 1_500))
+
+
 def _restart_if_gone(victim: TormentedNode) -> None:
     if not victim.is_running:
         victim.start()
@@ -113,7 +121,7 @@ def upgrade_to(program: str) -> Fault:
 
 
 # What a campaign goes through where nothing is named.
-USUAL = ("kill", "stop", "cut", "reset", "mute", "off", "clock", "leave")
+USUAL = ("kill", "stop", "cut", "reset", "mute", "off", "clock", "leave", "flap")
 FAULTS: dict[str, Fault] = {
     "kill": _kill,
     "stop": _stop,
@@ -126,4 +134,5 @@ FAULTS: dict[str, Fault] = {
     "off": _switch_off,
     "clock": _clock,
     "leave": _leave,
+    "flap": _flap,
 }

@@ -35,7 +35,8 @@ def torture(
 ) -> int:
     """Try a cluster on your own database: start nodes on a schema made for it, hurt them, and judge what is left.
 
-    Nodes are killed, stopped, cut off, switched off and given wrong clocks, while commands write down when they ran.
+    Nodes are killed, stopped, cut off, switched off, restarted in bursts and given wrong clocks, while commands write
+    down when they ran.
     By name only: stop60 and freeze (a minute of the usual pace), unplug (as root), upgrade (with --upgrade-to).
     Exit 0 when every instant had one outcome, nothing ran twice at a time and nothing that was acknowledged was lost.
     Your jobs are not touched: the schema is made for it and removed again.
