@@ -97,7 +97,7 @@ def _leave(_campaign: Campaign, victim: TormentedNode) -> None:
 
 
 def _flap(campaign: Campaign, victim: TormentedNode) -> None:
-    """It is stopped and begun again and again, each time in its first moments: while it registers, takes over, starts."""
+    """It is stopped again and again in its first moments: while it registers, takes over, or starts something."""
     for _ in range(4):
         victim.leave()
         victim.start()
