@@ -13,6 +13,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings
 
 from tests.kit.pooler import WHY_NO_POOLER
 from tests.kit.postgres import WHY_MISSING, PostgresServer, begin_server, end_server, find_programs
@@ -22,8 +23,12 @@ MEMORY = Path("/dev/shm")
 WAITING = ("torture", "test_readme.py", "daemon", "lsp", "tui", "store", "run")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Thousands of commits wait for the disk and say nothing about it: stores are made in memory where there is room."""
+    # What is generated is the same in every run of the suite: a change is not blamed for what luck has found elsewhere.
+    # Campaigns draw anew each time.
+    settings.register_profile("suite", derandomize=True, deadline=None)
+    settings.load_profile("default" if config.option.markexpr == "torture" else "suite")
     if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 1 << 30:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     # A shell without job control lets what it starts in the background ignore Ctrl-C, and so would every program that

@@ -142,7 +142,8 @@ class Sheet:
         if self.text[end - 1 : end] == "\r":
             end -= 1
         end = max(end, span.start + 1)
-        return Problem(self.path, line, column, column + end - span.start, message, hint, code)
+        # Names of the file stand in both, and a task may be called by a control character.
+        return Problem(self.path, line, column, column + end - span.start, escaped(message), escaped(hint), code)
 
 
 @dataclass(frozen=True, slots=True)

@@ -295,6 +295,14 @@ def test_a_problem_reads_as_one_line() -> None:
     }
 
 
+def test_a_name_in_a_hint_cannot_steer_the_terminal() -> None:
+    text = '[[jobs.a.tasks]]\nname = "\\u001b[2J"\nrun = "x"\nneeds = ["wxyz"]\n'
+    with pytest.raises(JobFileError) as caught:
+        read_job_file(text.encode(), "f.toml", "UTC")
+    hints = [problem.hint for problem in caught.value.problems]
+    assert r"the tasks here are \u001b[2J" in hints
+
+
 def test_a_path_cannot_steer_the_terminal() -> None:
     with pytest.raises(JobFileError) as caught:
         read_job_file("x", "a\x1b[2J.toml", "UTC")
