@@ -239,11 +239,11 @@ class CronSearch:
     def _instants(self, shift: int, low: int, high: int) -> Iterator[Iterable[int]]:
         """Each matching wall second in [low, high], less `shift`."""
         first_day, first = low // _DAY, bisect_left(self._times, low % _DAY)
+        is_in = (high - shift).__ge__
         if first:
             for day in self._days(first_day, min(first_day, high // _DAY)):
-                yield [day * _DAY + time - shift for time in self._times[first:] if day * _DAY + time <= high]
+                yield takewhile(is_in, map((day * _DAY - shift).__add__, self._times[first:]))
             first_day += 1
-        is_in = (high - shift).__ge__
         for days in self.days(first_day, high // _DAY, 8):
             run = starmap(add, product([day * _DAY - shift for day in days], self._times))
             yield run if (days[-1] + 1) * _DAY <= high else takewhile(is_in, run)
