@@ -108,3 +108,8 @@ def __getattr__(name: str) -> Any:
         if name in names:
             return getattr(import_module(home), name)
     raise AttributeError(f"module 'chronex' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What is promised, for who looks around in a shell: most of it is not loaded yet."""
+    return sorted(__all__)

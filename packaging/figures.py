@@ -1,7 +1,6 @@
 """Print the size and the start-up of the built programs beside the source; exit 1 when a bound is missed."""
 
 import os
-import statistics
 import subprocess
 import sys
 import time
@@ -18,22 +17,21 @@ FORMS = (
 
 
 def main() -> int:
-    """All forms take turns, so that a busy moment hits each alike."""
+    """All forms take turns, and the fastest start of each counts: what else a machine does can only slow one down."""
     times: dict[str, list[float]] = {name: [] for name, *_ in FORMS}
     for _ in range(ROUNDS):
         for name, command, *_ in FORMS:
             times[name].append(seconds([*command, *QUESTION]))
-    base = statistics.median(times["source"])
+    base = min(times["source"])
     missed = False
     print(f"{'form':<10} {'size':>9} {'start-up':>9} {'ratio':>6}  bound")
     for name, _, place, bound in FORMS:
-        median = statistics.median(times[name])
-        fits = bound is None or median <= bound * base
+        fastest = min(times[name])
+        fits = bound is None or fastest <= bound * base
         missed |= not fits
         verdict = "" if bound is None else f"{bound}x {'met' if fits else 'MISSED'}"
-        print(
-            f"{name:<10} {megabytes(Path(place)):>6.1f} MB {median * 1000:>6.0f} ms {median / base:>6.2f}  {verdict}"
-        )
+        size, shown = megabytes(Path(place)), fastest * 1000
+        print(f"{name:<10} {size:>6.1f} MB {shown:>6.0f} ms {fastest / base:>6.2f}  {verdict}")
     return int(missed)
 
 

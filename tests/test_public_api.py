@@ -16,6 +16,10 @@ def test_every_promised_name_is_there() -> None:
         assert getattr(chronex, name) is not None
 
 
+def test_who_looks_around_sees_what_is_promised_and_nothing_else() -> None:
+    assert dir(chronex) == sorted(chronex.__all__)
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = chronex.nonsense

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from typer.main import get_command
 
 from chronex.cli.app import COMMANDS, whole_app
-from chronex.cli.completion_values import KINDS, kind_of, known_words
+from chronex.cli.completion_values import KINDS, is_path, kind_of, known_words
 from chronex.version import __version__
 
 # -- the commands as plain values, read from what is declared -----------------------------------------------------
@@ -75,11 +75,9 @@ def _argument(parameter: Any) -> ArgumentInfo:
 
 # -- completion scripts -------------------------------------------------------------------------------------------
 #
-# A script is complete in itself: pressing TAB starts no program, except for the names that a store has.
+# A script is complete in itself: pressing TAB starts no program, except for names of the store, zones and rules.
 
 SHELLS = ("bash", "zsh", "fish")
-# The values of --format are the same for nearly all commands; a wrong one is refused with the right ones.
-_FORMATS = "text json"
 
 
 def completion_script(shell: str, program: CommandInfo) -> str:
@@ -95,21 +93,28 @@ def _flat(program: CommandInfo) -> Iterator[tuple[str, CommandInfo]]:
 
 
 class Values(NamedTuple):
-    """What fits somewhere: known words, or names of one kind that the store has. Without both it may be a file."""
+    """What fits somewhere: known words, names of one kind, files."""
 
     words: tuple[str, ...] = ()
     kind: str = ""
+    has_files: bool = False
 
 
-def _values(placeholder: str) -> Values:
-    return Values(known_words().get(placeholder, ()), kind_of(placeholder))
+def _values(placeholder: str, option: str = "") -> Values:
+    known = known_words()
+    words = known.get(option, known.get(placeholder, ()))
+    return Values(words, kind_of(placeholder), is_path(placeholder))
+
+
+def _option_values(path: str, option: OptionInfo) -> Values:
+    return _values(option.value, f"{path} {option.names[-1]}")
 
 
 def _argument_values(command: CommandInfo) -> Values:
-    """Of the first argument; the second one of `nodes` is what its first one acts on."""
-    found = [_values(argument.name) for argument in command.arguments[:2]]
+    """Of the first argument and what it acts on: the second of `nodes`, the file of `import`."""
+    found = [_values(argument.name) for argument in command.arguments]
     words = found[0].words if found else ()
-    return Values(words, next((one.kind for one in found if one.kind), ""))
+    return Values(words, next((one.kind for one in found if one.kind), ""), any(one.has_files for one in found))
 
 
 def _names(command: CommandInfo) -> str:
@@ -117,10 +122,10 @@ def _names(command: CommandInfo) -> str:
 
 
 def _bash_case(path: str, command: CommandInfo) -> str:
-    words, kind = _argument_values(command)
+    words, kind, has_files = _argument_values(command)
     offered = " ".join((*(c.name for c in command.commands), *words))
-    alone = f"; kind={kind or '-'}" if kind or words else ""
-    return f'    "{path}") words="{_names(command)} {offered}"{alone} ;;'
+    more = f"; kind={'files' if has_files else kind}" if has_files or kind else ""
+    return f'    "{path}") words="{_names(command)} {offered}"{more} ;;'
 
 
 def _bash_values(program: CommandInfo) -> Iterator[str]:
@@ -128,11 +133,12 @@ def _bash_values(program: CommandInfo) -> Iterator[str]:
     where: dict[Values, list[str]] = {}
     for path, command in _flat(program):
         for option in command.options:
-            if any(found := _values(option.value)):
+            if any(found := _option_values(path, option)):
                 where.setdefault(found, []).extend(f'"{path} {name}"' for name in option.names)
-    for (words, kind), options in where.items():
+    for (words, kind, has_files), options in where.items():
         offered = f"$(chronex names {kind} 2>/dev/null)" if kind else " ".join(words)
-        yield f'    {"|".join(options)}) COMPREPLY=($(compgen -W "{offered}" -- "$current")); return ;;'
+        what = "-f" if has_files else f'-W "{offered}"'
+        yield f'    {"|".join(options)}) COMPREPLY=($(compgen {what} -- "$current")); return ;;'
 
 
 def _bash(program: CommandInfo) -> str:
@@ -147,11 +153,6 @@ _chronex() {{
     COMPREPLY=($(compgen -W "{" ".join(c.name for c in program.commands)} --help --version" -- "$current"))
     return
   fi
-  case "$previous" in
-    --format) COMPREPLY=($(compgen -W "{_FORMATS}" -- "$current")); return ;;
-    --store) COMPREPLY=($(compgen -d -- "$current")); return ;;
-    --config) COMPREPLY=($(compgen -f -- "$current")); return ;;
-  esac
   local path="${{COMP_WORDS[1]}}"
   case "$path" in
     {groups or "''"}) [ "$COMP_CWORD" -gt 2 ] && path="$path ${{COMP_WORDS[2]}}" ;;
@@ -166,8 +167,8 @@ _chronex() {{
   case "$current" in
     -*) ;;
     *) case "$kind" in
-         "") COMPREPLY+=($(compgen -f -- "$current")) ;;
-         -) ;;
+         "") ;;
+         files) COMPREPLY+=($(compgen -f -- "$current")) ;;
          *) COMPREPLY+=($(compgen -W "$(chronex names "$kind" 2>/dev/null)" -- "$current")) ;;
        esac ;;
   esac
@@ -209,37 +210,42 @@ def _zsh_names(kind: str) -> str:
 
 
 def _zsh_action(values: Values) -> str:
-    """What completes a value: a function for names of the store, a list of words, or files."""
+    """What completes a value: a function for names, a list of words, files, or nothing."""
     if values.kind:
         return f"_chronex_{values.kind}"
-    return f"({' '.join(values.words)})" if values.words else "_files"
+    if values.has_files:
+        return "_files"
+    return f"({' '.join(values.words)})" if values.words else " "
 
 
 def _zsh_case(command: CommandInfo) -> str:
     if not command.commands:
-        return f"    {command.name}) {_zsh_arguments(command)} ;;"
+        return f"    {command.name}) {_zsh_arguments(command.name, command)} ;;"
     below = " ".join(_single(f"{each.name}:{each.summary}") for each in command.commands)
-    cases = " ".join(f"{each.name}) {_zsh_arguments(each)} ;;" for each in command.commands)
+    paths = [(f"{command.name} {each.name}", each) for each in command.commands]
+    cases = " ".join(f"{each.name}) {_zsh_arguments(path, each)} ;;" for path, each in paths)
     choice = f"local -a below; below=({below}); _describe 'command' below"
     return (
         f'    {command.name}) if (( CURRENT == 2 )); then {choice}; else case "${{words[2]}}" in {cases} esac; fi ;;'
     )
 
 
-def _zsh_arguments(command: CommandInfo) -> str:
-    options = [_single(spec) for option in command.options for spec in _zsh_option(option)]
-    words, kind = _argument_values(command)
-    first = [f"'1:word:({' '.join(words)})'"] if words and kind else []
-    rest = f"'*:value:{_zsh_action(Values((), kind) if kind else Values(words))}'"
+def _zsh_arguments(path: str, command: CommandInfo) -> str:
+    options = [_single(spec) for option in command.options for spec in _zsh_option(path, option)]
+    values = _argument_values(command)
+    has_more = bool(values.kind) or values.has_files
+    first = [f"'1:word:({' '.join(values.words)})'"] if values.words and has_more else []
+    rest = f"'*:value:{_zsh_action(values)}'"
     return " ".join(["_arguments", *options, *first, rest])
 
 
-def _zsh_option(option: OptionInfo) -> Iterator[str]:
+def _zsh_option(path: str, option: OptionInfo) -> Iterator[str]:
     help_text = option.help.replace("[", "(").replace("]", ")").replace(":", " ")
+    value = ""
+    if option.value:
+        value = f":{option.value.lower().replace(':', ' ')}:{_zsh_action(_option_values(path, option))}"
     for name in option.names:
-        yield f"{name}[{help_text}]" + (
-            f":{option.value.lower().replace(':', ' ')}:{_zsh_action(_values(option.value))}" if option.value else ""
-        )
+        yield f"{name}[{help_text}]{value}"
 
 
 def _fish(program: CommandInfo) -> str:
@@ -251,7 +257,7 @@ def _fish(program: CommandInfo) -> str:
     for path, command in _flat(program):
         words = path.split()
         under = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in words)
-        lines += [_fish_option(option, under) for option in command.options]
+        lines += [_fish_option(path, option, under) for option in command.options]
         lines += [
             f"complete -c chronex -n {_single(under)} -f -a {below.name} -d {_single(below.summary)}"
             for below in command.commands
@@ -263,9 +269,9 @@ def _fish(program: CommandInfo) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _fish_option(option: OptionInfo, under: str) -> str:
+def _fish_option(path: str, option: OptionInfo, under: str) -> str:
     names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names)
-    offered = " ".join(_fish_values(_values(option.value)))
+    offered = " ".join(_fish_values(_option_values(path, option)))
     needs = f" -x -a {_single(offered)}" if offered else " -r" if option.value else ""
     return f"complete -c chronex -n {_single(under)} {names}{needs} -d {_single(option.help)}"
 

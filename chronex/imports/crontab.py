@@ -183,7 +183,8 @@ def _at_boot(found: _Line, origin: str, context: _Context, names: JobNames) -> I
 
 def _name(found: _Line, file: CrontabFile, names: JobNames) -> str:
     """Of two jobs that run the same program, the second is told by its file or its user."""
-    return names.give(name_of_command(split_percents(found.command)[0]), file.stem or found.user or "")
+    script, _ = _script_and_input(found.command, file.program)
+    return names.give(name_of_command(script), file.stem or found.user or "")
 
 
 def _why_not(reading: CronReading | CronRefusal, program: CronProgram) -> str:
@@ -224,7 +225,7 @@ def _both_days(schedule: str, pattern: CronPattern, text: str) -> dict[str, Any]
 
 def _table(schedule: str, found: _Line, context: _Context) -> dict[str, Any]:
     zone = f"TZ={context.zone.name} " if context.zone_is_own else ""
-    script, stdin = split_percents(found.command)
+    script, stdin = _script_and_input(found.command, context.file.program)
     env = {name: value for name, value in context.env.items() if name not in _OF_THE_SYSTEM}
     shell = env.setdefault("SHELL", _SHELL)
     env.setdefault("PATH", _PATH)
@@ -251,6 +252,10 @@ def _description(comment: tuple[str, ...]) -> str:
     if any(line.startswith((".--", "|")) for line in comment):
         return ""
     return " ".join(line for line in comment if line)
+
+
+def _script_and_input(command: str, program: CronProgram) -> tuple[str, str | None]:
+    return split_percents(command) if program.splits_at_percent else (command.rstrip(), None)
 
 
 def split_percents(command: str) -> tuple[str, str | None]:

@@ -111,7 +111,7 @@ def _field(number: int, word: re.Match[str], program: CronProgram) -> CronField 
     if number == 0 and program is CRONIE and written.startswith("-"):
         written, start = written[1:], start + 1  # "do not log this job"
     try:
-        return read_cron_field(written, number, program.key)._replace(start=start)
+        return read_cron_field(written, number, program.key, start)
     except _StopError as stop:
         return CronRefusal(number, start + stop.start, start + max(stop.end, stop.start + 1), stop.why)
 
@@ -130,18 +130,19 @@ def _nickname(words: list[re.Match[str]], program: CronProgram) -> CronReading |
 
 
 @lru_cache(maxsize=4096)
-def read_cron_field(text: str, number: int, program: str) -> CronField:
-    """One of the five fields. Raises _StopError where the program refuses it."""
-    bounds = FIELD_BOUNDS[number]
-    match CRON_PROGRAMS[program]:
-        case p if p is BUSYBOX:
-            return _busybox(text, number)
-        case p if p is SUPERCRONIC:
-            return _supercronic(text, number)
-        case p if p is BCRON:
-            return _bcron(text, number)
-        case p:
-            return _VixieReader(text, bounds, p).read()
+def read_cron_field(text: str, number: int, program: str, start: int = 0) -> CronField:
+    """One of the five fields, which begins at `start`. Raises _StopError where the program refuses it."""
+    return _field_of(text, number, CRON_PROGRAMS[program])._replace(start=start)
+
+
+def _field_of(text: str, number: int, program: CronProgram) -> CronField:
+    if program is BUSYBOX:
+        return _busybox(text, number)
+    if program is SUPERCRONIC:
+        return _supercronic(text, number)
+    if program is BCRON:
+        return _bcron(text, number)
+    return _VixieReader(text, FIELD_BOUNDS[number], program).read()
 
 
 # -- Vixie's cron and its descendants: Debian, cronie, the BSDs ------------------------------------------------------

@@ -29,6 +29,7 @@ class CronProgram(NamedTuple):
     keeps_carriage_returns: bool = True
     needs_final_newline: bool = True
     skipped_names: re.Pattern[str] | None = None
+    splits_at_percent: bool = True  # of a command: what follows a % is its standard input
     follows_the_clock: bool = False  # also for fixed times: not made up for after a gap, repeated in an overlap
 
 
@@ -40,7 +41,9 @@ CRONIE = CronProgram(
     skipped_names=re.compile(r"[.#].*|.*~|.*\.(?:rpmsave|rpmorig|rpmnew)", re.DOTALL),
 )
 BSD = CronProgram("bsd", "BSD cron", nicknames=_NICKNAMES | {"@every_minute", "@every_second"})
-BUSYBOX = CronProgram("busybox", "BusyBox crond", needs_final_newline=False, follows_the_clock=True)
+BUSYBOX = CronProgram(
+    "busybox", "BusyBox crond", needs_final_newline=False, splits_at_percent=False, follows_the_clock=True
+)
 SUPERCRONIC = CronProgram(
     "supercronic",
     "supercronic",
@@ -48,9 +51,10 @@ SUPERCRONIC = CronProgram(
     reads_cron_tz=True,
     keeps_carriage_returns=False,
     needs_final_newline=False,
+    splits_at_percent=False,
     follows_the_clock=True,
 )
-BCRON = CronProgram("bcron", "bcron", nicknames=frozenset(), needs_final_newline=False)
+BCRON = CronProgram("bcron", "bcron", nicknames=frozenset(), needs_final_newline=False, splits_at_percent=False)
 CRON_PROGRAMS: Mapping[str, CronProgram] = {
     program.key: program for program in (DEBIAN, CRONIE, BSD, BUSYBOX, SUPERCRONIC, BCRON)
 }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
 
 from chronex.expr.diagnostics import Diagnostic, diagnostic
 from chronex.expr.fields import FieldSet
@@ -13,6 +15,7 @@ from chronex.expr.parser import Parsed
 from chronex.lint.cron_grammar import (
     FIELD_BOUNDS,
     FIELD_NAMES,
+    CronField,
     CronReading,
     CronRefusal,
     read_schedule,
@@ -124,27 +127,39 @@ def _touches(d: Diagnostic, refusal: CronRefusal) -> bool:
 # -- taken, and read otherwise than it is written -------------------------------------------------------------------
 
 
+class _Misread(NamedTuple):
+    """A part of a field, the case of the rule that it is, and what only this case names."""
+
+    text: str
+    case: str
+    start: int = 0
+    fix: str | None = None
+    names: Mapping[str, str] = MappingProxyType({})
+
+
 def _misread(reading: CronReading, host: ScheduleHost, program: CronProgram) -> Iterator[Diagnostic]:
     for number, field in enumerate(reading.fields):
-        where = FIELD_NAMES[number]
-        names = {"host": host.title, "value": quoted(field.text)}
-        if field.used < len(field.text):
-            case = "random range left out" if field.text[field.used] == "~" else "rest left out"
-            kept = quoted(field.text[: field.used])
-            yield diagnostic(E139, where, field.text, field.start, case, **names, kept=kept)
-        elif field.backwards is not None:
-            start, end = field.backwards
-            part = field.text[start:end]
-            case = "backwards" if not field.values else "backwards in a list"
-            names["value"] = quoted(part)
-            yield diagnostic(E139, where, part, field.start + start, case, **names)
-        elif program is BUSYBOX and number == 2 and (step := _STEPPED_DAYS.fullmatch(field.text)):
-            shown = ", ".join(str(day) for day in sorted(field.values - {0})[:3])
-            names["days"] = shown
-            fix = f"1-31/{step[1]}"
-            yield diagnostic(E139, where, field.text, field.start, "days from 0", fix=fix, **names)
-        elif program in (BUSYBOX, BCRON) and _STEP_ON_ONE_VALUE.fullmatch(field.text):
-            yield diagnostic(E139, where, field.text, field.start, "step without effect", **names)
+        part = _misread_part(number, field, program)
+        if part is not None:
+            names = {"host": host.title, "value": quoted(part.text), **part.names}
+            at = field.start + part.start
+            yield diagnostic(E139, FIELD_NAMES[number], part.text, at, part.case, fix=part.fix, **names)
     if program is BCRON and reading.fields and not any(reading.fields[n].text.startswith("*") for n in (2, 4)):
         weekday = reading.fields[4]
         yield diagnostic(E139, FIELD_NAMES[4], weekday.text, weekday.start, "both days", host=host.title)
+
+
+def _misread_part(number: int, field: CronField, program: CronProgram) -> _Misread | None:
+    text = field.text
+    if field.used < len(text):
+        case = "random range left out" if text[field.used] == "~" else "rest left out"
+        return _Misread(text, case, names={"kept": quoted(text[: field.used])})
+    if field.backwards is not None:
+        start, end = field.backwards
+        return _Misread(text[start:end], "backwards in a list" if field.values else "backwards", start)
+    if program is BUSYBOX and number == 2 and (step := _STEPPED_DAYS.fullmatch(text)):
+        shown = ", ".join(str(day) for day in sorted(field.values - {0})[:3])
+        return _Misread(text, "days from 0", fix=f"1-31/{step[1]}", names={"days": shown})
+    if program in (BUSYBOX, BCRON) and _STEP_ON_ONE_VALUE.fullmatch(text):
+        return _Misread(text, "step without effect")
+    return None

@@ -56,7 +56,8 @@ class Assumptions(NamedTuple):
 
 class ScheduleSite(NamedTuple):
     """An expression and where it stands. `start` and `end` enclose its quotes too; `content` is the offset of its
-    first character, None when escapes or folded lines hide the offsets of its parts."""
+    first character, None when escapes or folded lines hide the offsets of its parts. `is_shared`: it stands for other
+    places of the file too, so that only its writer should change it."""
 
     text: str
     start: int
@@ -67,6 +68,12 @@ class ScheduleSite(NamedTuple):
     name: str = ""
     policy: DstPolicy | None = None
     calendars: CalendarRules | None = None
+    is_shared: bool = False
+
+    @property
+    def editable(self) -> int | None:
+        """The offset of its first character where it may be changed."""
+        return None if self.is_shared else self.content
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """A part of the expression in the file; the whole of it where the offsets of parts are not known."""
@@ -75,11 +82,11 @@ class ScheduleSite(NamedTuple):
         return self.content + start, self.content + end
 
     def edit(self, start: int, end: int, text: str) -> Edit | None:
-        if self.content is None:
+        if self.editable is None:
             return None
         if start == 0 and text[:1] in _OPENS_NO_PLAIN_YAML and self._is_plain_yaml:
             return Edit(self.start, self.end, f'"{text}{self.text[end:]}"')
-        return Edit(self.content + start, self.content + end, text)
+        return Edit(self.editable + start, self.editable + end, text)
 
     @property
     def _is_plain_yaml(self) -> bool:
@@ -139,8 +146,11 @@ def finding_at(site: ScheduleSite, d: Diagnostic) -> LintFinding:
 
 
 def in_order(findings: Iterable[LintFinding]) -> list[LintFinding]:
-    """In the order of the file, none twice."""
-    return sorted(dict.fromkeys(findings), key=lambda f: (f.start, f.end, f.code, f.message))
+    """In the order of the file, none twice: what YAML shares by an alias is judged at each of them."""
+    found: dict[tuple[int, int, str, str], LintFinding] = {}
+    for each in findings:
+        found.setdefault((each.start, each.end, each.code, each.message), each)
+    return [found[key] for key in sorted(found)]
 
 
 def is_at_least(severity: str, threshold: str) -> bool:

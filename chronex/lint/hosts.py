@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from chronex.expr.fields import FieldSet
 from chronex.expr.meaning import ALIASES, Cron, Meaning
 from chronex.lint.cron_programs import BCRON, BUSYBOX, CRON_PROGRAMS, DEBIAN, SUPERCRONIC, CronProgram
 from chronex.timing.dst import DstPolicy
@@ -77,17 +78,17 @@ CRON_HOSTS = {
     for key, program in CRON_PROGRAMS.items()
 }
 CRONTAB = CRON_HOSTS[DEBIAN.key]
+_FOLLOWS_THE_CLOCK = DstPolicy("skip", "both")
+_CATCHES_UP = DstPolicy("end", "first")
 
 
 def policy_for(host: ScheduleHost, meaning: Meaning) -> DstPolicy | None:
     """What the host does with a wall time that is missing or comes twice; None: Chronex's own rule."""
     if host.program is None or not isinstance(meaning.body, Cron):
         return host.policy
-    if host.program.follows_the_clock:
-        return DstPolicy("skip", "both")
     # cron catches a fixed time up after a gap and does not repeat it; a schedule with * simply follows the clock.
-    follows_clock = meaning.body.is_interval
-    return DstPolicy("skip", "both") if follows_clock else DstPolicy("end", "first")
+    follows_clock = host.program.follows_the_clock or meaning.body.is_interval
+    return _FOLLOWS_THE_CLOCK if follows_clock else _CATCHES_UP
 
 
 def as_read_by(host: ScheduleHost, meaning: Meaning) -> Meaning:
@@ -95,8 +96,15 @@ def as_read_by(host: ScheduleHost, meaning: Meaning) -> Meaning:
     body = meaning.body
     if host.program is None or not isinstance(body, Cron):
         return meaning
-    minute, hour = (f._replace(is_interval=f.text[0] == "*") for f in (body.minute, body.hour))
+    minute, hour = _by_its_star(body.minute), _by_its_star(body.hour)
+    if minute is body.minute and hour is body.hour:
+        return meaning  # as nearly always
     return meaning._replace(body=body._replace(minute=minute, hour=hour))
+
+
+def _by_its_star(field: FieldSet) -> FieldSet:
+    is_interval = field.text[0] == "*"
+    return field if field.is_interval == is_interval else field._replace(is_interval=is_interval)
 
 
 def needs_both_days(host: ScheduleHost, meaning: Meaning) -> bool:

@@ -161,4 +161,4 @@ def _yaml_scalars(text: str) -> Iterator[tuple[int, int]]:
         elif isinstance(node, YamlMapping):
             waiting.extend(part for pair in node.pairs for part in pair)
         elif isinstance(node, YamlSequence):
-            waiting.extend(node.items)
+            waiting.extend(node.written)

@@ -24,6 +24,7 @@ from yaml.events import (
 from chronex.jobfile.positions import LineIndex
 
 _MAX_DEPTH = 100
+_MOST_MERGED = 100
 # YAML 1.1 ends lines here, editors do not: read as spaces, so that both count the same lines.
 _OTHER_LINE_ENDS = re.compile("\r(?!\n)|[\x85\u2028\u2029]")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -49,14 +50,40 @@ class YamlScalar(NamedTuple):
 
 class YamlMapping(NamedTuple):
     """`pairs` in the order of the file. `column` is where its keys begin, None in flow style and behind an anchor or
-    a tag, where a key more would come to other places too, or the column is not known."""
+    a tag, where a key more would come to other places too, or the column is not known. `is_shared`: it was reached by
+    an alias, so that its values stand for other places too."""
 
     pairs: list[tuple[YamlNode, YamlNode]]
     start: int
     column: int | None
+    is_shared: bool = False
 
     def get(self, key: str) -> YamlNode | None:
-        return next((value for name, value in self.pairs if isinstance(name, YamlScalar) and name.value == key), None)
+        """The value of the key, its own or else one that `<<` brings."""
+        return next(self.every(key), None)
+
+    def every(self, key: str) -> Iterator[YamlNode]:
+        """More than one only where a template chooses between them, or a key has the place of a merged one."""
+        for mapping in self._with_merged():
+            found = [value for name, value in mapping.pairs if isinstance(name, YamlScalar) and name.value == key]
+            yield from (_followed(value, is_shared=mapping.is_shared) for value in found)
+            if found:
+                return
+
+    def _with_merged(self) -> Iterator[YamlMapping]:
+        """This mapping and those that it merges, each once: nothing keeps a file from merging in a circle."""
+        waiting, seen = [self], set[int]()
+        while waiting and len(seen) < _MOST_MERGED:
+            mapping = waiting.pop(0)
+            if id(mapping.pairs) in seen:
+                continue
+            seen.add(id(mapping.pairs))
+            yield mapping
+            for name, value in mapping.pairs:
+                if isinstance(name, YamlScalar) and name.value == "<<":
+                    merged = _followed(value, is_shared=mapping.is_shared)
+                    parts = merged.items if isinstance(merged, YamlSequence) else [merged]
+                    waiting.extend(part for part in parts[:_MOST_MERGED] if isinstance(part, YamlMapping))
 
     def text(self, key: str) -> YamlScalar | None:
         found = self.get(key)
@@ -72,15 +99,44 @@ class YamlMapping(NamedTuple):
 
 
 class YamlSequence(NamedTuple):
-    items: list[YamlNode]
+    """`written` as it stands in the file; `items` with what its aliases stand for."""
+
+    written: list[YamlNode]
     start: int
+    is_shared: bool = False
+
+    @property
+    def items(self) -> list[YamlNode]:
+        return [_followed(node, is_shared=self.is_shared) for node in self.written]
 
 
 class YamlAlias(NamedTuple):
+    """`target` is None for an anchor that is not there. It is followed when it is asked for, never copied: a file of
+    a few lines can stand for millions of nodes."""
+
     start: int
+    end: int
+    target: YamlScalar | YamlMapping | YamlSequence | None
+
+
+def _followed(node: YamlNode, *, is_shared: bool) -> YamlNode:
+    """What the node stands for. A scalar behind an alias is found where the alias is; the values of a mapping behind
+    one where they are written. Neither is for this place alone."""
+    if isinstance(node, YamlAlias):
+        if isinstance(node.target, YamlScalar):
+            return YamlScalar(node.target.value, node.start, node.end, None, has_anchor=True)
+        return node if node.target is None else _followed(node.target, is_shared=True)
+    if not is_shared:
+        return node
+    if isinstance(node, YamlScalar):
+        return node._replace(has_anchor=True)
+    if isinstance(node, YamlSequence):
+        return node._replace(is_shared=True)
+    return node._replace(column=None, is_shared=True)
 
 
 YamlNode: TypeAlias = YamlScalar | YamlMapping | YamlSequence | YamlAlias
+_Anchors: TypeAlias = dict[str, YamlScalar | YamlMapping | YamlSequence]
 
 
 class YamlProblem(NamedTuple):
@@ -108,8 +164,9 @@ def _documents(text: str, lines: LineIndex) -> Iterator[YamlNode]:
     open_nodes: list[YamlMapping | YamlSequence] = []
     keys: list[YamlNode | None] = []  # for each open mapping the key that waits for its value
     root: YamlNode | None = None
+    anchors: _Anchors = {}
     for event in yaml.parse(text, Loader=_LOADER):
-        node = _node(event, lines, text)
+        node = _node(event, lines, text, anchors)
         if node is not None:
             if not open_nodes:
                 root = node
@@ -125,12 +182,12 @@ def _documents(text: str, lines: LineIndex) -> Iterator[YamlNode]:
             keys.pop()
         elif isinstance(event, DocumentEndEvent) and root is not None:
             yield root
-            root = None
+            root, anchors = None, {}
 
 
 def _attach(parent: YamlMapping | YamlSequence, keys: list[YamlNode | None], node: YamlNode) -> None:
     if isinstance(parent, YamlSequence):
-        parent.items.append(node)
+        parent.written.append(node)
     elif keys[-1] is None:
         keys[-1] = node
     else:
@@ -138,7 +195,17 @@ def _attach(parent: YamlMapping | YamlSequence, keys: list[YamlNode | None], nod
         keys[-1] = None
 
 
-def _node(event: Any, lines: LineIndex, text: str) -> YamlNode | None:
+def _node(event: Any, lines: LineIndex, text: str, anchors: _Anchors) -> YamlNode | None:
+    if isinstance(event, AliasEvent):
+        start, end = _offset(event.start_mark, lines, text), _offset(event.end_mark, lines, text)
+        return YamlAlias(start, end, anchors.get(event.anchor or ""))
+    node = _anchored_node(event, lines, text)
+    if node is not None and event.anchor:
+        anchors[event.anchor] = node
+    return node
+
+
+def _anchored_node(event: Any, lines: LineIndex, text: str) -> YamlScalar | YamlMapping | YamlSequence | None:
     mark: Any = event.start_mark
     if isinstance(event, ScalarEvent):
         return _scalar(event, lines, text)
@@ -146,9 +213,7 @@ def _node(event: Any, lines: LineIndex, text: str) -> YamlNode | None:
         is_open = not (event.flow_style or event.anchor or event.tag)
         return YamlMapping([], _offset(mark, lines, text), int(mark.column) if is_open else None)
     if isinstance(event, SequenceStartEvent):
-        return YamlSequence([], _offset(event.start_mark, lines, text))
-    if isinstance(event, AliasEvent):
-        return YamlAlias(_offset(event.start_mark, lines, text))
+        return YamlSequence([], _offset(mark, lines, text))
     return None
 
 

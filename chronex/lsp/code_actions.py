@@ -74,11 +74,11 @@ def canonical_edits(analysis: Analysis) -> Iterator[Edit]:
     """Each schedule that Chronex reads in its canonical text, which means the same. Others are left alone: their
     programs may read what looks alike otherwise."""
     for site in analysis.sites:
-        if site.host.is_plain or site.content is None:
+        if site.host.is_plain or site.editable is None:
             continue
         meaning = parse_text(site.text, site.host.dialect).meaning
         if meaning is not None and str(meaning) != site.text:
-            yield Edit(site.content, site.content + len(site.text), str(meaning))
+            yield Edit(site.editable, site.editable + len(site.text), str(meaning))
 
 
 def _title(text: str) -> str:
@@ -99,7 +99,7 @@ def ignore_edit(analysis: Analysis, finding: LintFinding) -> Edit | None:
 
 def _outside_the_clock_change(site: ScheduleSite, finding: LintFinding, now_ms: int) -> Iterator[EditorAction]:
     """The same minute at the first later hour that no clock change touches."""
-    if site.content is None:
+    if site.editable is None:
         return
     found = _hour_of(site)
     if found is None:
@@ -108,7 +108,7 @@ def _outside_the_clock_change(site: ScheduleSite, finding: LintFinding, now_ms: 
     for later in range(hour + 1, 24):
         text = f"{site.text[:start]}{later:0{end - start}}{site.text[end:]}"
         if not any(d.code in _CLOCK or d.is_error for d in judge(site._replace(text=text), now_ms)):
-            edit = Edit(site.content + start, site.content + end, f"{later:0{end - start}}")
+            edit = Edit(site.editable + start, site.editable + end, f"{later:0{end - start}}")
             title = f"Move {shown(hour)} to {shown(later)}, outside the clock change"
             yield EditorAction(title, QUICK_FIX, (edit,), finding)
             return

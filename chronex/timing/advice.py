@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice, pairwise
 
 from chronex.expr.advice_rules import (
@@ -35,7 +35,7 @@ from chronex.text.durations import format_duration
 from chronex.timing.clock_changes import effect_of, wall_date
 from chronex.timing.dst import DstPolicy
 from chronex.timing.occurrences import Occurrences
-from chronex.timing.zones import Zone, load_zone
+from chronex.timing.zones import ClockChange, Zone, load_zone
 
 _WORD = r"[^ \t]+"
 _STEP = r"(\*|[0-9]+|[A-Za-z]{3})(?:-([0-9]+|[A-Za-z]{3}))?/([0-9]+)"
@@ -69,9 +69,14 @@ class _Adviser:
         self.meaning = meaning
         self.reference = reference_ms
         self.zone = load_zone(meaning.zone) if meaning.zone else caller_zone
+        self.policy = policy
         if meaning.is_relative:
             self.meaning = meaning.resolved(reference_ms or 0)
-        self.timing = Occurrences(self.meaning, self.zone, policy)
+
+    @cached_property
+    def timing(self) -> Occurrences:
+        """Most lines of a crontab never need it: their days exist, and no clock change comes near them."""
+        return Occurrences(self.meaning, self.zone, self.policy)
 
     def all(self) -> Iterator[Diagnostic]:
         if isinstance(self.meaning.body, Cron):
@@ -140,6 +145,8 @@ class _Adviser:
             yield self._at_fields(W102, "dayOfMonth", "dayOfWeek")
 
     def _steps(self) -> Iterator[Diagnostic]:
+        if "/" not in self.parsed.body.text:
+            return
         for name, span in self._fields.items():
             match = re.fullmatch(_STEP, span.text) if "/" in span.text else None
             if match is None:
@@ -170,7 +177,6 @@ class _Adviser:
 
     def _missing_days(self, cron: Cron) -> Iterator[Diagnostic]:
         day_field, weekdays = cron.day_of_month, cron.day_of_week
-        months = values_of(cron.month.values)
         if not weekdays.is_star:
             is_fifth_alone = weekdays.values == 0 and all(rule.number == 5 for rule in weekdays.rules)
             if day_field.is_star and is_fifth_alone:
@@ -178,6 +184,7 @@ class _Adviser:
             return
         if day_field.is_interval or any(rule.anchor is not Anchor.NEAREST_WEEKDAY for rule in day_field.rules):
             return  # a month without one of the days has another
+        months = values_of(cron.month.values)
         days = sorted([*values_of(day_field.values), *(rule.number for rule in day_field.rules)])
         if days == [29] and months == [2]:
             yield self._at_fields(W105, "dayOfMonth", "month", "leap day")
@@ -198,9 +205,8 @@ class _Adviser:
         """The first gap and the first overlap of the coming year that change a run at a chosen hour."""
         if self.reference is None or cron.hour.is_star:
             return
-        start = self.reference // 1000
         seen: set[Rule] = set()
-        for change in self.zone.changes(start, start + _YEAR_SECONDS):
+        for change in _coming_changes(self.zone, self.reference // 1000):
             rule = W111 if change.is_gap else W112
             effect = effect_of(self.timing, change)
             if not effect.touches or rule in seen:
@@ -257,6 +263,12 @@ class _Adviser:
         unbounded = Occurrences(self.meaning._replace(options=type(options)()), self.zone)
         instants = islice(unbounded.between(_SAMPLE_START, unbounded.high, _SAMPLE_START), _SAMPLE_SIZE)
         return min((b - a for a, b in pairwise(instants)), default=None)
+
+
+@lru_cache(maxsize=64)
+def _coming_changes(zone: Zone, second: int) -> list[ClockChange]:
+    """Those of the year from this second on, the same for every line of a file."""
+    return zone.changes(second, second + _YEAR_SECONDS)
 
 
 def _may_never_fire(cron: Cron) -> bool:

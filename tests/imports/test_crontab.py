@@ -12,7 +12,7 @@ import pytest
 
 from chronex.imports.crontab import CrontabFile, read_crontab, split_percents
 from chronex.imports.import_result import Import, as_chronex_reads, job_file_text, prove, with_shared_defaults
-from chronex.lint.cron_programs import BSD, BUSYBOX, CRONIE, DEBIAN, CronProgram
+from chronex.lint.cron_programs import BCRON, BSD, BUSYBOX, CRONIE, DEBIAN, SUPERCRONIC, CronProgram
 from chronex.model.channels import NoticeEvent
 from chronex.timing.zones import load_zone
 from tests.cli.conftest import Chronex
@@ -185,6 +185,12 @@ def test_shared_settings_are_written_once() -> None:
 )
 def test_percent_signs_mean_what_they_mean_to_cron(command: str, script: str, stdin: str | None) -> None:
     assert split_percents(command) == (script, stdin)
+
+
+@pytest.mark.parametrize("program", [BUSYBOX, SUPERCRONIC, BCRON], ids=lambda program: program.key)
+def test_a_cron_that_hands_the_line_to_the_shell_keeps_its_percent_signs(program: CronProgram) -> None:
+    found = read_crontab("0 9 * * * x $(date +%F)\n", BERLIN, CrontabFile(has_user=False, program=program))
+    assert found.jobs[0].table["run"] == "x $(date +%F)"
 
 
 def test_a_command_with_input_reads_it(tmp_path: Path) -> None:

@@ -203,6 +203,35 @@ CASES = (
         "  timeZone: {{ .Values.zone | quote }}\n{{- end }}\n---\nkind: CronJob\nspec:\n  schedule: {{ .Values.when }}\n",
         ("6:16-6:18 E003",),
     ),
+    Case(
+        "templates/either.yaml",
+        "kind: CronJob\nspec:\n  {{- if .Values.often }}\n  schedule: '17 * * * *'\n  {{- else }}\n  schedule: '0 25 * * *'\n"
+        "  {{- end }}\n  timeZone: Etc/UTC\n---\nkind: CronWorkflow\nspec:\n  {{- if .Values.a }}\n  schedule: '0 99 * * *'\n"
+        "  {{- else }}\n  schedule: '0 24 * * *'\n  {{- end }}\n",
+        ("6:16-6:18 E003", "13:16-13:18 E003", "15:16-15:18 E003"),
+    ),
+    Case(  # each branch with its own zone
+        "templates/zones.yaml",
+        "kind: CronJob\nspec:\n  {{- if .Values.here }}\n  schedule: '30 2 * * *'\n  timeZone: Europe/Berlin\n  {{- else }}\n"
+        "  schedule: '30 2 * * *'\n  timeZone: Asia/Tokyo\n  {{- end }}\n",
+        ("4:14-4:18 W111", "4:14-4:18 W112"),
+    ),
+    Case(
+        "k8s/alias.yaml",
+        "x: &late '0 25 * * *'\nkind: CronJob\nspec:\n  schedule: *late\n  timeZone: Etc/UTC\n",
+        ("4:13-4:18 E003",),
+    ),
+    Case(  # by a whole mapping, by a merge, and an anchor that is not there
+        "k8s/aliases.yaml",
+        "kind: List\nitems:\n- kind: CronJob\n  spec: &s\n    schedule: '17 4 * * 8'\n    timeZone: Etc/UTC\n- kind: CronJob\n"
+        "  spec: *s\n- kind: CronJob\n  spec:\n    <<: *s\n    timeZone: Mars/Base\n- kind: CronJob\n  spec: *nowhere\n",
+        ("5:25-5:26 E006", "12:15-12:24 E011"),
+    ),
+    Case(
+        ".github/workflows/alias.yml",
+        "x: &c '17 25 * * *'\ny: &all\n  - cron: '0 99 * * *'\n  - cron: *c\non:\n  schedule: *all\n",
+        ("3:14-3:16 E003", "4:11-4:13 E003"),
+    ),
     Case("k8s/hourly.yaml", _cron_job("  schedule: '17 * * * *'\n")),
     Case(".github/workflows/clean.yml", _workflow("- cron: '17 4 * * *'", "- cron: 37 5 * * MON-FRI")),
     Case(

@@ -123,6 +123,8 @@ def check(
     for old, new in zip(before.sites, after.sites, strict=True):
         zone = new.zone.name
         spans = [(START, END)] if everything else list(windows(dice, load_zone(zone) if is_zone(zone) else UTC))
+        if (old.text, old.zone.name, old.host) == (new.text, zone, new.host):
+            continue  # also what the evaluator here does not know, such as seconds for supercronic
         was = None if is_refused else fires(old, spans)
         if was is None:
             # With a blank that cron does not know, one word of the command stands in the fifth column.

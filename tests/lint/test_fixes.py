@@ -156,3 +156,22 @@ def test_a_fix_that_would_break_the_file_is_left_out_and_the_others_are_applied(
     text = "[jobs.a]\nschedule = '17 4 * * Monday'\nrun = 'x'\nOverlap = 'skip'\noverlap = 'allow'\n"
     better = fixed(open_document("chronex.toml", text), assume()).text
     assert better == text.replace("Monday", "MON")  # not the key twice
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind: CronJob\nspec: &a\n  <<: *a\n  suspend: true\n",
+        "kind: List\nitems: &a\n- *a\n- kind: CronJob\n  spec: &s {<<: [*s, *s]}\n",
+        "kind: CronJobList\nitems:\n" + "".join(f"- &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 300)),
+    ],
+    ids=["itself", "its list", "each twice"],
+)
+def test_aliases_that_lead_in_a_circle_or_double_come_to_an_end(text: str) -> None:
+    assert codes("a.yaml", text) == []
+
+
+def test_what_an_alias_stands_for_is_not_changed() -> None:
+    text = "x: &n\n  schedule: '*/1 4 * * *'\nkind: CronJob\nspec: *n\n"
+    assert codes("a.yaml", text) == ["W114", "W107"]
+    assert fixed(open_document("a.yaml", text), assume()).text == text

@@ -146,7 +146,9 @@ def test_days_by_their_place_are_refused_one_by_one_where_cron_is_plain(
     assert found in (first, first[:1])  # a cron stops at the first one
 
 
-@pytest.mark.parametrize("text", ["0 9 15,L * *", "0 9 * * MON#1,THU#1", "0 9 1W,LW * *", "0 9 1,15,L * FRI"])
+@pytest.mark.parametrize(
+    "text", ["0 9 15,L * *", "0 9 * * MON#1,THU#1", "0 9 1W,LW * *", "0 9 1,15,L * FRI", "0 9 1,2W * *"]
+)
 def test_supercronic_takes_days_by_their_place_in_lists(text: str) -> None:
     assert not [d for d in said(text, CRON_HOSTS["supercronic"]) if d[0].startswith("E")]
 

@@ -8,7 +8,7 @@ local client_id = vim.lsp.start_client({ name = "chronex", cmd = command, root_d
 vim.lsp.buf_attach_client(buffer, client_id)
 
 local function wait(what, ready)
-  local done = vim.wait(20000, ready, 20)
+  local done = vim.wait(100000, ready, 20)  -- as long as the test waits for Neovim
   if not done then
     result.error = "waited in vain for " .. what
   end
@@ -16,7 +16,7 @@ local function wait(what, ready)
 end
 
 local function ask(method, params)
-  local answers = vim.lsp.buf_request_sync(buffer, method, params, 20000) or {}
+  local answers = vim.lsp.buf_request_sync(buffer, method, params, 100000) or {}
   for _, answer in pairs(answers) do
     return answer.result
   end

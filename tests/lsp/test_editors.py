@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chronex.lint.source_files import kind_by_name
+from chronex.lint.source_files import UNSURE_CRON_D, kind_by_name
 from tests.cli.conftest import Chronex, chronex
 from tests.lint.golden import CASES
 
@@ -112,13 +112,18 @@ def test_the_problem_matcher_reads_text_and_gcc(chronex: Chronex, tmp_path: Path
         )  # fmt: skip
 
 
-def test_the_hooks_are_given_every_file_that_is_recognised_by_name() -> None:
+def test_the_hooks_are_given_every_file_that_is_recognised_by_name_once() -> None:
     hooks = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
     pattern = re.compile(hooks["chronex-lint"]["files"])
-    for case in CASES:
-        known = kind_by_name(case.path)
-        if known in ("chronex", "crontab", "cron.d", "github", "systemd"):
-            assert pattern.search(case.path), case.path
-        elif known in (None, "yaml", "python"):
-            assert not pattern.search(case.path), case.path
-    assert all(hook["entry"] == "chronex lint" and hook["language"] == "python" for hook in hooks.values())
+    paths = [*(case.path for case in CASES), "chronex-nightly.json", ".azure-pipelines/deep/a.yml", "my-trigger.json"]
+    for path in paths:
+        known = kind_by_name(path)
+        if known in (None, "yaml", "python"):
+            assert not pattern.search(path), path
+        elif known != UNSURE_CRON_D:
+            assert pattern.search(path), path
+    assert (
+        hooks["chronex-lint-k8s"]["exclude"] == hooks["chronex-lint"]["files"] == hooks["chronex-lint-fix"]["files"]
+    )
+    assert {hook["entry"] for hook in hooks.values()} == {"chronex lint", "chronex lint --fix"}
+    assert all(hook["language"] == "python" for hook in hooks.values())

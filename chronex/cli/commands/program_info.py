@@ -24,13 +24,14 @@ def completion(
 
 
 def names(kind: Annotated[str, typer.Argument()], store: StorePath = None) -> int:
-    """What completion scripts call: the names of one kind that the store has, one on each line."""
-    from chronex.cli.completion_values import KINDS, names_of
+    """What completion scripts call: the names of one kind, one on each line."""
+    from chronex.cli.completion_values import KINDS, names_of, names_without_store
     from chronex.cli.store_session import read_store
     from chronex.text.terminal import terminal_safe
 
     choose("KIND", kind, KINDS)
-    for name in read_store(store, names_of(kind)):
+    known = names_without_store(kind)
+    for name in read_store(store, names_of(kind)) if known is None else known:
         out(terminal_safe(name))
     return 0
 

@@ -117,7 +117,7 @@ class _CrontabReader:
             self.found.findings.extend(own_crontab_columns(schedule, at, columns, columns_at))
         site = ScheduleSite(schedule, at, at + len(schedule), at, self.host, self.zone, _name_of(command))
         self.found.sites.append(site)
-        if self.program is not BCRON:  # which hands the whole line to the shell
+        if self.program.splits_at_percent:
             self.found.findings.extend(percent_signs(command, start + len(line) - len(command)))
         self.found.findings.extend(month_for_monthly(site, f"{self.comment} {command}"))
 

@@ -43,7 +43,7 @@ def find_workflow(document: Document, assume: Assumptions) -> FinderResult:
                 _workflow_entry(entry, root, found)
             elif isinstance(entry, YamlScalar) and not is_template(entry.value):
                 found.findings.append(schedule_of_the_wrong_shape(entry.start, entry.end, "no mapping"))
-    return found
+    return _each_once(found)
 
 
 def _workflow_entry(entry: YamlMapping, root: YamlMapping, found: FinderResult) -> None:
@@ -68,7 +68,8 @@ def _workflow_entry(entry: YamlMapping, root: YamlMapping, found: FinderResult) 
 
 def _site(cron: YamlScalar, host: ScheduleHost, zone: ZoneNote, name: str) -> ScheduleSite:
     """A block scalar ends with a line end, which every host leaves out."""
-    return ScheduleSite(cron.value.rstrip("\r\n"), cron.start, cron.end, cron.editable, host, zone, name)
+    text = cron.value.rstrip("\r\n")
+    return ScheduleSite(text, cron.start, cron.end, cron.content, host, zone, name, is_shared=cron.has_anchor)
 
 
 # -- Azure Pipelines and Dependabot -----------------------------------------------------------------------
@@ -130,7 +131,14 @@ def find_cronjobs(document: Document, assume: Assumptions) -> FinderResult:
     for root in roots:
         for cron_job in _cron_jobs(root):
             _cron_job(cron_job, document.text, found)
-    return found
+    return _each_once(found)
+
+
+def _each_once(found: FinderResult) -> FinderResult:
+    """What an alias stands for is read again at each of them, and written once."""
+    shared = {site.start for site in found.sites if site.is_shared}
+    sites = (site._replace(is_shared=site.start in shared) for site in found.sites)
+    return FinderResult(list(dict.fromkeys(sites)), found.findings)
 
 
 _TEMPLATE_LINE = re.compile(r"^[ \t]*\{\{(?:[^{}]|\{[^{]|\}[^}])*\}\}[ \t]*(?=\r?$)", re.MULTILINE)
@@ -172,14 +180,26 @@ def _cron_job(node: YamlMapping, text: str, found: FinderResult) -> None:
     if spec is not None and kind is not None and kind.value == "CronWorkflow":
         _cron_workflow(spec, text, name, found)
         return
-    schedule = spec.text("schedule") if spec else None
-    if spec is None or schedule is None or _is_filled_in(schedule, text):
+    if spec is None:
         return
-    zone = spec.text("timeZone")
-    if zone is not None and _is_filled_in(zone, text):
-        zone = None
-    if zone is not None:
+    zones = list(_literals(spec, "timeZone", text))
+    for zone in zones:
         found.findings.extend(_zone_of(zone))
+    schedules = list(_literals(spec, "schedule", text))
+    for number, schedule in enumerate(schedules):
+        zone_beside = zones[number if len(zones) == len(schedules) else 0] if zones else None
+        _schedule_of_cron_job(schedule, zone_beside, spec, text, name, found)
+
+
+def _literals(spec: YamlMapping, key: str, text: str) -> list[YamlScalar]:
+    """The values that stand there: one, or in a template one for each branch of an `if`."""
+    written = list(spec.every(key))[: None if is_template(text) else 1]
+    return [value for value in written if isinstance(value, YamlScalar) and not _is_filled_in(value, text)]
+
+
+def _schedule_of_cron_job(
+    schedule: YamlScalar, zone: YamlScalar | None, spec: YamlMapping, text: str, name: str, found: FinderResult
+) -> None:
     if prefix := _ZONE_PREFIX.match(schedule.value):
         found.findings.append(_zone_in_schedule(prefix, schedule, spec, text))
         return
@@ -205,13 +225,12 @@ def _depends_on_zone(schedule: str) -> bool:
 
 def _cron_workflow(spec: YamlMapping, text: str, name: str, found: FinderResult) -> None:
     """`schedule`, or several `schedules`, in the zone of `timezone`."""
-    zone = spec.text("timezone")
     note = ZoneNote("UTC", "without timezone the controller's zone counts, mostly UTC")
-    if zone is not None and not _is_filled_in(zone, text):
+    for zone in _literals(spec, "timezone", text):
         found.findings.extend(_zone_of(zone))
         note = ZoneNote(zone.value, "from timezone beside it")
-    written = [spec.get("schedule"), *spec.sequence("schedules")]
-    for schedule in (node for node in written if isinstance(node, YamlScalar)):
+    listed = [node for node in spec.sequence("schedules") if isinstance(node, YamlScalar)]
+    for schedule in (*_literals(spec, "schedule", text), *listed):
         is_prefixed = _ZONE_PREFIX.match(schedule.value) is not None  # which Argo takes
         if schedule.value and not _is_filled_in(schedule, text) and not is_prefixed:
             found.sites.append(_site(schedule, ARGO, note, name))

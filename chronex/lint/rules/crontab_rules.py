@@ -25,7 +25,8 @@ W134 = Rule(
     "percent sign in a crontab",
     WARNING,
     "cron ends a command at the first % that has no backslash, gives the rest to it as standard "
-    "input, and turns every further % into a newline. `date +%F` never gets its format.",
+    "input, and turns every further % into a newline. `date +%F` never gets its format. BusyBox, supercronic and "
+    "bcron take a % for a %, and nothing is said for them.",
     bad=crontab("17 3 * * * tar czf /backup/$(date +%F).tgz /srv\n"),
     good=crontab("17 3 * * * tar czf /backup/$(date +\\%F).tgz /srv\n"),
     messages={

@@ -75,7 +75,7 @@ def _first_word(text: str) -> tuple[int, int]:
 
 def spread_fix(site: ScheduleSite) -> Fix | None:
     """Another minute, the same on every machine for the same job, away from the quarters of the hour."""
-    if site.content is None:
+    if site.editable is None:
         return None
     minute = 7 + sum(site.name.encode()) % 46
     minute += minute % 15 == 0

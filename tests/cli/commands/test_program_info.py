@@ -15,12 +15,14 @@ from tests.cli.conftest import Chronex
 from tests.kit.command_tree import command_tree
 
 PROGRAM = command_tree()
-# What a script asks the program itself: only the names of the store.
+# What a script asks the program itself: names of the store, and what is too long to be in the script.
 NAMES = """#!/bin/sh
 case "$*" in
   "names jobs") echo backup ;;
   "names tags") echo nightly ;;
   "names nodes") echo node-1 ;;
+  "names zones") echo Europe/Berlin; echo Asia/Seoul ;;
+  "names rules") echo E001; echo W111 ;;
   *) exit 2 ;;
 esac
 """
@@ -59,38 +61,59 @@ def test_each_shell_accepts_its_script(shell: str, tmp_path: Path) -> None:
     subprocess.run([shell, "-n", script], check=True)
 
 
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        (["chronex", "expl"], ["explain"]),
-        (["chronex", "explain", "--spr"], ["--spread"]),
-        (["chronex", "list", "--format", "j"], ["json"]),
-        (["chronex", "tui", "--screen", "n"], ["nodes"]),
-        (["chronex", "tui", "--theme", "l"], ["light"]),
-        (["chronex", "history", "--state", "fai"], ["failed", "failed_stale"]),
-        (["chronex", "completion", "z"], ["zsh"]),
-        (["chronex", "import", "cront"], ["crontab"]),
-        (["chronex", "nodes", "und"], ["undrain"]),
-        (["chronex", "pause", "--tag", "ni"], ["nightly"]),
-        (["chronex", "trigger", "back"], ["backup"]),
-        (["chronex", "trigger", "--job", "script"], []),
-        (["chronex", "cancel", "scr"], []),
-        (["chronex", "nodes", "drain", "node"], ["node-1"]),
-        (["chronex", "service", "inst"], ["install"]),
-        (["chronex", "service", "install", "--no-s"], ["--no-start"]),
-    ],
-)
-def test_bash_completes_what_is_typed(typed: list[str], offered: list[str], tmp_path: Path) -> None:
+TYPED: list[tuple[list[str], list[str]]] = [
+    (["chronex", "expl"], ["explain"]),
+    (["chronex", "explain", "--spr"], ["--spread"]),
+    (["chronex", "list", "--format", "j"], ["json"]),
+    (["chronex", "tui", "--screen", "n"], ["nodes"]),
+    (["chronex", "tui", "--theme", "l"], ["light"]),
+    (["chronex", "history", "--state", "fai"], ["failed", "failed_stale"]),
+    (["chronex", "completion", "z"], ["zsh"]),
+    (["chronex", "import", "cront"], ["crontab"]),
+    (["chronex", "nodes", "und"], ["undrain"]),
+    (["chronex", "pause", "--tag", "ni"], ["nightly"]),
+    (["chronex", "trigger", "back"], ["backup"]),
+    (["chronex", "trigger", "--job", "script"], []),
+    (["chronex", "cancel", "scr"], []),
+    (["chronex", "nodes", "drain", "node"], ["node-1"]),
+    (["chronex", "service", "inst"], ["install"]),
+    (["chronex", "service", "install", "--no-s"], ["--no-start"]),
+    (["chronex", "lint", "--format", "s"], ["sarif"]),
+    (["chronex", "lint", "--format", "g"], ["gcc", "github"]),
+    (["chronex", "list", "--format", "n"], ["names"]),
+    (["chronex", "status", "--format", "n"], []),
+    (["chronex", "lint", "--as", "cron"], ["crontab", "cron.d"]),
+    (["chronex", "import", "--as", "u"], ["user"]),
+    (["chronex", "explain", "--as", "k"], ["kubernetes"]),
+    (["chronex", "lint", "--cron", "b"], ["bsd", "busybox", "bcron"]),
+    (["chronex", "next", "--tz", "Eu"], ["Europe/Berlin"]),
+    (["chronex", "lint", "--select", "W1"], ["W111"]),
+    (["chronex", "rule", "E"], ["E001"]),
+    (["chronex", "logs", "ba"], ["backup"]),
+    (["chronex", "logs", "scr"], []),
+    (["chronex", "dlq", "scr"], []),
+    (["chronex", "service", "scr"], []),
+    (["chronex", "version", "scr"], []),
+    (["chronex", "lint", "scr"], ["script"]),
+    (["chronex", "import", "crontab", "scr"], ["script"]),
+    (["chronex", "tui", "--screenshot", "scr"], ["script"]),
+]
+
+
+def test_bash_completes_what_is_typed(tmp_path: Path) -> None:
     if shutil.which("bash") is None:
         pytest.skip("bash is not installed")
     script = tmp_path / "script"
     script.write_text(completion_script("bash", PROGRAM))
     (tmp_path / "chronex").write_text(NAMES)
     (tmp_path / "chronex").chmod(0o755)
-    words = " ".join(f"'{word}'" for word in typed)
-    asked = f'PATH={tmp_path}:$PATH; . {script}; COMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; _chronex; echo "${{COMPREPLY[@]}}"'
-    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert done.stdout.split() == offered, done.stderr
+    asked = [f"PATH={tmp_path}:$PATH; . {script}"]
+    for typed, _ in TYPED:
+        words = " ".join(f"'{word}'" for word in typed)
+        asked.append(f'COMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; _chronex; echo "${{COMPREPLY[@]}}"')
+    done = subprocess.run(["bash", "-c", "\n".join(asked)], capture_output=True, text=True, check=True, cwd=tmp_path)
+    answers = zip(TYPED, done.stdout.splitlines(), strict=True)
+    assert [(typed, found.split()) for (typed, _), found in answers] == TYPED, done.stderr
 
 
 def test_the_manual_is_read_without_complaint(tmp_path: Path) -> None:
@@ -128,3 +151,9 @@ def test_names_of_the_store_are_printed_for_completion(
     )
     chronex("apply", str(file), "--store", store)
     assert chronex("names", kind, "--store", store).out.split() == names
+
+
+def test_zones_and_rules_need_no_store_for_completion(chronex: Chronex, tmp_path: Path) -> None:
+    nowhere = ("--store", str(tmp_path / "none"))
+    assert "Europe/Berlin" in chronex("names", "zones", *nowhere).out.split()
+    assert chronex("names", "rules", *nowhere).out.split()[0] == "E001"
