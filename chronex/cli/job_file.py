@@ -177,6 +177,12 @@ def load_or_report(config: str | None) -> JobFile | None:
         return None
 
 
+# "No job of this file is called so": where the store has it that is no mistake, and where not, the update is refused.
+_KNOWN_BY_THE_STORE = "J104"
+
+
 def print_warnings(found: JobFile) -> None:
+    """What an apply still has to say of a file without mistakes."""
     for warning in found.warnings:
-        err(terminal_safe(str(warning)))
+        if warning.code != _KNOWN_BY_THE_STORE:
+            err(terminal_safe(str(warning)))

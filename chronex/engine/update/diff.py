@@ -14,7 +14,7 @@ from chronex.engine.clock_steps import begun_at
 from chronex.engine.plan import NO_CHANCE, due_time, next_plan_ms
 from chronex.engine.update.calendar_changes import exclude_the_same, with_kept_calendars
 from chronex.engine.update.job_chains import refuse_broken_chains
-from chronex.engine.update.sources import JobSource, check_source, is_owned
+from chronex.engine.update.sources import JobSource, check_source, is_owned, no_place
 from chronex.errors import CustomScheduleError, DamagedRecordError
 from chronex.model.job import Counters, Job, JobProgress, JobVersion, check_new_name
 from chronex.model.occurrence import Occurrence
@@ -186,7 +186,7 @@ def plan_changes(reading: Reading, wanted: Iterable[Job], now_ms: int, options: 
     kept = {name: job for name, job in present.items() if name not in gone}
     after = {**kept, **{job.id: job for job in wanted}}
     if any(job.after for job in after.values()):
-        refuse_broken_chains(before, after)
+        refuse_broken_chains(before, after, no_place if source is None else source.place_of_parent)
     return changes + [removal(reading, job) for job in removed]
 
 
