@@ -79,12 +79,16 @@ class JobFile:
 
 
 class Inspection(NamedTuple):
-    """All that there is to say about a job file, valid or not: its problems, and the schedules and zones in it."""
+    """All that there is to say about a job file, valid or not: its problems, and the schedules and zones in it.
+
+    `jobs` are those that could be read, whatever is wrong with others; they may refer to what could not.
+    """
 
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
     schedules: tuple[WrittenSchedule, ...]
     zones: tuple[NamedZone, ...]
+    jobs: tuple[Job, ...] = ()
 
 
 def read_job_file(text: str | bytes, path: str, host_zone: str, now_ms: int = SOME_TIME_MS) -> JobFile:
@@ -257,10 +261,10 @@ def _groups_of(sheet: Sheet) -> tuple[GroupSettings, ...]:
 def _inspected(root: Entry, read: Callable[[Entry], Content], fatal: tuple[Problem, ...] = ()) -> Inspection:
     """With a fatal problem the rest of the text is guesswork: only its schedules and zones count."""
     sheet = root.sheet
-    _read(root, read)
+    _, jobs, _ = _read(root, read)
     problems = fatal or tuple(_in_order(sheet.problems))
     warnings = () if problems else tuple(_in_order(sheet.warnings))
-    return Inspection(problems, warnings, tuple(sheet.schedules), tuple(sheet.zones))
+    return Inspection(problems, warnings, tuple(sheet.schedules), tuple(sheet.zones), () if fatal else jobs)
 
 
 def _in_order(problems: list[Problem]) -> list[Problem]:
