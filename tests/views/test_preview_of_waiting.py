@@ -215,6 +215,19 @@ CASES = {
         "a",
         ["canceled 33 33", "skipped - 33", "completed 33 35", "completed 40 42"],
     ),
+    "one that is let go when the next is due comes behind it": (
+        Week(
+            [
+                a_job("etl", "10 0 * * *"),
+                a_job("a", "15,20 0 * * *", after=("etl",), overlap=OverlapPolicy.SKIP, groups={"one": 1}),
+                a_job("b", "16 0 * * *", groups={"one": 1}),
+            ],
+            {"etl": 10 * MINUTE, "a": MINUTE, "b": 8 * MINUTE},
+            50,
+        ),
+        "a",
+        ["skipped - 20", "completed 24 25"],
+    ),
     "of those that are let go and those that are due the highest priority is first": (
         Week(
             [
