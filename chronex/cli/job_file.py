@@ -35,7 +35,7 @@ def load_job_file(path: Path) -> JobFile:
     with _without_collections():
         try:
             if path.is_dir():
-                return read_files(path, [(str(file.path), file.text) for file in read_directory(path)])
+                return read_files(path, [(file.path, file.text) for file in read_directory(path)])
             if (problem := unsafe_because(path)) is not None:
                 raise UsageError(f"{terminal_safe(str(path))} {problem.message}; {problem.advice}")
             return read_text(path, read_file(path, MAX_BYTES + 1))

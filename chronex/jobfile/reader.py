@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import PurePath
+from os.path import basename
 from typing import Any, NamedTuple, TypeVar
 
 from chronex.errors import UnknownZoneError
@@ -139,7 +139,7 @@ def read_job_directory(path: str, files: Iterable[FileText], host_zone: str, now
     Raises one JobFileError with the problems of all of them. What COMMON_FILE says holds for all; another file has
     jobs, and defaults for them that go before those of the directory.
     """
-    ordered = sorted(files, key=lambda file: (PurePath(file[0]).name != COMMON_FILE, file[0]))
+    ordered = sorted(files, key=lambda file: (basename(file[0]) != COMMON_FILE, file[0]))
     common = Sheet(path, "", host_zone, now_ms=now_ms)
     settings, properties = SchedulerSettings(timezone=host_zone), tuple[Property, ...]()
     jobs: list[Job] = []
@@ -147,7 +147,7 @@ def read_job_directory(path: str, files: Iterable[FileText], host_zone: str, now
     warnings: list[Problem] = []
     known: dict[str, Job] = {}
     for file, text in ordered:
-        is_part = PurePath(file).name != COMMON_FILE
+        is_part = basename(file) != COMMON_FILE
         sheet, content = _read_part(file, text, common, is_part=is_part)
         if not is_part:
             common, (settings, _, properties) = sheet, content
@@ -196,7 +196,7 @@ def _named_before(jobs: Iterable[Job], known: dict[str, Job], text: bytes) -> It
         before = known.setdefault(job.id.lower(), job)
         if before is not job and before.source != job.source:
             what = "is in" if before.id == job.id else f"differs only by case from {quoted(before.id)} in"
-            message = f"job {quoted(job.id)} {what} {PurePath(before.source).name} too"
+            message = f"job {quoted(job.id)} {what} {basename(before.source)} too"
             root = open_toml(text, job.source, "UTC")  # once more with places: it was read without them
             table = root.child("jobs").child(job.id)
             table.report(message, "give one of them another name", "J018", table.key_span)
