@@ -69,8 +69,8 @@ def _tick_seconds(path: Path, waiting: int, count: int, repeats: int, kind: Wait
 
 
 def store_of_waiting(store: Store, waiting: int, count: int, kind: WaitKind) -> None:
-    """So many runs of `count` jobs wait for the groups that one run holds; tests/engine/test_cost_of_waiting.py counts
-    the rows that a tick reads of it."""
+    """So many runs of `count` jobs wait for the groups that one run holds; tests/engine/test_cost_of_waiting.py
+    counts the rows that a tick reads of it."""
     jobs = [_job(f"job-{number}", kind.groups) for number in range(count)]
     groups = tuple(GroupSettings(name, 1) for name in kind.groups)
     apply_jobs(store, [*jobs, _job("holder", kind.groups)], _AT, owns=JobSource("", groups=groups))

@@ -204,8 +204,8 @@ def test_the_command_writes_a_file_that_applies(chronex: Chronex, tmp_path: Path
     again = chronex("import", "crontab", str(source), "-o", str(written))
     os.mkfifo(tmp_path / "device")
     onto = chronex("import", "crontab", str(source), "-o", str(tmp_path / "device"), "--force")
-    assert (onto.returncode, (tmp_path / "device").is_fifo()) == (2, True)
-    assert "is not a file that could be written over; --check compares without writing" in onto.stderr
+    assert (onto.code, (tmp_path / "device").is_fifo()) == (2, True)
+    assert "is not a file that could be written over; --check compares without writing" in onto.err
     assert again.code == 2
     assert "--force" in again.err
 
