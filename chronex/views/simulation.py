@@ -273,9 +273,9 @@ class RunSimulation:
         for head in self.lines.heads() if self.lines.lines() else ():
             if self.free_slots <= 0:
                 return
-            ended = [*self._admit(head, at, from_queue=True)]
-            yield from ended
-            if ended:  # it was skipped, and who waited for it alone stands in no line yet
+            over = [*self._admit(head, at, from_queue=True)]
+            yield from over
+            if over:  # it was skipped, and who waited for it alone stands in no line yet
                 yield from self._start_queue_of(head.job, at)
 
     def _start_queue_of(self, job_id: str, at: int) -> Iterator[Played]:

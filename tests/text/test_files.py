@@ -47,9 +47,10 @@ def test_what_is_no_file_is_never_replaced(tmp_path: Path) -> None:
     """A pipe stands for every device: as root, /dev/null would have become a plain file for the whole machine."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    for write in (lambda: write_private_file(pipe, b"new", replace=True), lambda: replace_file(pipe, b"new")):
-        with pytest.raises(OSError, match="it is not a regular file"):
-            write()
+    with pytest.raises(OSError, match="it is not a regular file"):
+        write_private_file(pipe, b"new", replace=True)
+    with pytest.raises(OSError, match="it is not a regular file"):
+        replace_file(pipe, b"new")
     assert pipe.is_fifo()
     assert os.listdir(tmp_path) == ["pipe"]
 
