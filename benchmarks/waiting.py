@@ -17,7 +17,7 @@ from chronex.model.groups import GroupSettings
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Occurrence
 from chronex.model.states import OccurrenceState
-from chronex.storage.ports import Transaction
+from chronex.storage.ports import Store, Transaction
 from chronex.storage.records import Records
 from chronex.timing.zones import load_zone
 from chronex.views.folded_simulation import fold
@@ -63,14 +63,20 @@ class WaitKind(NamedTuple):
 def _tick_seconds(path: Path, waiting: int, count: int, repeats: int, kind: WaitKind) -> float:
     """A tick that writes nothing: the groups are full, and have places for no one."""
     with LmdbStore.open(path) as store:
-        jobs = [_job(f"job-{number}", kind.groups) for number in range(count)]
-        groups = tuple(GroupSettings(name, 1) for name in kind.groups)
-        apply_jobs(store, [*jobs, _job("holder", kind.groups)], _AT, owns=JobSource("", groups=groups))
-        store.update(lambda tx: _put(Records(tx, _AT), "holder", -1, OccurrenceState.RUNNING, kind))
-        for begin in range(0, waiting, 5_000):
-            store.update(lambda tx, begin=begin: _queue(tx, begin, min(begin + 5_000, waiting), kind))  # type: ignore[misc]
+        store_of_waiting(store, waiting, count, kind)
         engine = Engine(store, "node", slots=50)
         return seconds(lambda: store.update(engine.tick_update(_AT + 1_000, _AT)), repeats)
+
+
+def store_of_waiting(store: Store, waiting: int, count: int, kind: WaitKind) -> None:
+    """So many runs of `count` jobs wait for the groups that one run holds; tests/engine/test_cost_of_waiting.py
+    counts the rows that a tick reads of it."""
+    jobs = [_job(f"job-{number}", kind.groups) for number in range(count)]
+    groups = tuple(GroupSettings(name, 1) for name in kind.groups)
+    apply_jobs(store, [*jobs, _job("holder", kind.groups)], _AT, owns=JobSource("", groups=groups))
+    store.update(lambda tx: _put(Records(tx, _AT), "holder", -1, OccurrenceState.RUNNING, kind))
+    for begin in range(0, waiting, 5_000):
+        store.update(lambda tx, begin=begin: _queue(tx, begin, min(begin + 5_000, waiting), kind))  # type: ignore[misc]
 
 
 def _job(name: str, groups: dict[str, int]) -> Job:

@@ -58,7 +58,7 @@ The first line of a class's docstring is its message to the user when none is gi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from chronex.expr.diagnostics import Diagnostic
@@ -68,6 +68,7 @@ class ChronexError(Exception):
     """Something went wrong in Chronex."""
 
     exit_code = 2  # bad usage or input; 1 where nothing was wrong with what was asked for
+    names_place = False  # whether its message begins with the file, line and column that it is about
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or (type(self).__doc__ or "").partition("\n")[0])
@@ -266,14 +267,25 @@ class PruneError(CommandError):
         super().__init__(f"nothing was changed: this would remove {jobs}{whose}; say --prune if that is meant")
 
 
+class ChainProblem(NamedTuple):
+    """Why a job cannot follow another one, and where its file says so: `jobs.toml:5:9`, empty where no file does."""
+
+    sentence: str
+    place: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.sentence}" if self.place else self.sentence
+
+
 class JobChainError(CommandError):
     """A job would follow one that is not there, or itself by way of others; nothing was changed."""
 
     exit_code = 2
 
-    def __init__(self, problems: Sequence[str]) -> None:
+    def __init__(self, problems: Sequence[ChainProblem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(self.problems))
+        self.names_place = bool(self.problems and self.problems[0].place)
+        super().__init__("\n".join(map(str, self.problems)))
 
 
 class JobSourceError(CommandError):

@@ -53,7 +53,7 @@ ALLOWED: dict[str, set[str]] = {
     "daemon": BELOW_DAEMON,
     "declarative": BELOW_DAEMON | {"daemon"},
     "lint": BELOW_JOBFILE | {"jobfile"},
-    "lsp": BELOW_JOBFILE | {"jobfile", "lint"},
+    "lsp": BELOW_JOBFILE | {"jobfile", "lint", "views"},  # what will start is said by one function, also in editors
     "imports": BELOW_VIEWS | {"jobfile", "lint"},
     "testing": BELOW_DAEMON | {"daemon"},
     "chronex": BELOW_VIEWS | {"declarative", "daemon", "jobfile", "run"},  # the front door: chronex/__init__.py

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from chronex.engine.commands import Actor, pause
+from chronex.engine.commands.backfill import BackfillScope, fill, plan_backfill
 from chronex.engine.orders import Launch
 from chronex.model.calendars import CalendarRules, JobCalendar, OnExcluded
 from chronex.model.conditions import Found
@@ -257,6 +258,31 @@ def paused() -> str:
     return draw(AN_HOUR, [("paused at 00:16 until 00:36", occurrence_lanes(machine, "job", AN_HOUR))])
 
 
+def backfilled() -> str:
+    """As `chronex backfill` does it: the next one is asked for when the one before it has ended."""
+    policy = RecoveryPolicy(RecoveryStrategy.MARK_MISSED)
+    machine = machine_of(job_of("10-50/10 0 * * *", recovery=policy), takes=3 * MINUTE)
+    machine.run_until(START + 6 * MINUTE)
+    machine.go_down(30 * MINUTE)
+    machine.run_until(START + 44 * MINUTE)
+    found = machine.read(
+        lambda reading: plan_backfill(reading, "job", START, START + 40 * MINUTE, BackfillScope.MISSING)
+    )
+    for instant in found.instants:
+        machine.store.update(
+            lambda tx, instant=instant: fill(
+                Records(tx, machine.now), "job", instant, Actor("ann", "cli", "desk"), ""
+            )  # type: ignore[misc]
+        )
+        machine.run_until(machine.now + 4 * MINUTE)
+    machine.run_until(AN_HOUR.end_ms)
+    lanes = [
+        lane._replace(label=f"  {AN_HOUR.time(one.scheduled_ms)}")
+        for one, lane in zip(machine.occurrences("job"), occurrence_lanes(machine, "job", AN_HOUR), strict=True)
+    ]
+    return draw(AN_HOUR, [("at 00:44: chronex backfill job --from 00:00 --to 00:40", lanes)])
+
+
 def cadence() -> str:
     def lanes(value: Cadence) -> list[Lane]:
         machine = machine_of(job_of("@every 15m", cadence=value), takes=6 * MINUTE)
@@ -345,7 +371,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "overlap": overlap, "recovery": recovery, "failure": failure, "retry": retry, "timeout": timeout, "spread": spread,
     "window": window, "pause": paused, "cadence": cadence, "dst-gap": gap, "dst-overlap": doubled,
     "calendars": calendars, "groups": groups, "rate": rate, "conditions": conditions,
-    "graph": graph, "chain": chain,
+    "graph": graph, "chain": chain, "backfill": backfilled,
 }  # fmt: skip
 
 

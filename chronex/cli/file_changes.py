@@ -6,7 +6,7 @@ from collections import defaultdict
 from pathlib import Path
 from shlex import quote
 
-from chronex.errors import ChronexError
+from chronex.errors import ChronexError, JobChainError
 from chronex.model.job import Job
 from chronex.model.trouble_codes import Severity, TroubleCode
 from chronex.storage.records import Reading
@@ -50,7 +50,9 @@ def _difference(store: OpenedStore, path: Path) -> Trouble | None:
     except ChronexError as error:
         first = str(error).partition("\n")[0]
         words = f"{shown} has a mistake and is not applied: {first}"
-        return Trouble(Severity.WARNING, TroubleCode.UNAPPLIED_CHANGES, words, f"chronex lint {quote(shown)}")
+        # What the jobs of other files have to do with it no linter of one file can tell.
+        tell = "apply --dry-run" if isinstance(error, JobChainError) else "lint"
+        return Trouble(Severity.WARNING, TroubleCode.UNAPPLIED_CHANGES, words, f"chronex {tell} {quote(shown)}")
     if not names:
         return None
     of = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

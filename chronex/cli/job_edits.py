@@ -111,7 +111,7 @@ def _read(path: Path) -> bytes:
 
 def _directory(path: Path) -> list[_File]:
     try:
-        return [_File(one.path, one.text) for one in read_directory(path)]
+        return [_File(Path(one.path), one.text) for one in read_directory(path)]
     except DirectoryProblem as problem:
         name = terminal_safe(str(problem.path))
         raise UsageError(f"{name} {problem.message}; {terminal_safe(problem.advice)}") from None

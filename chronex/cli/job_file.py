@@ -35,7 +35,7 @@ def load_job_file(path: Path) -> JobFile:
     with _without_collections():
         try:
             if path.is_dir():
-                return read_files(path, [(str(file.path), file.text) for file in read_directory(path)])
+                return read_files(path, [(file.path, file.text) for file in read_directory(path)])
             if (problem := unsafe_because(path)) is not None:
                 raise UsageError(f"{terminal_safe(str(path))} {problem.message}; {problem.advice}")
             return read_text(path, read_file(path, MAX_BYTES + 1))
@@ -177,6 +177,12 @@ def load_or_report(config: str | None) -> JobFile | None:
         return None
 
 
+# "No job of this file is called so": where the store has it that is no mistake, and where not, the update is refused.
+_KNOWN_BY_THE_STORE = "J104"
+
+
 def print_warnings(found: JobFile) -> None:
+    """What an apply still has to say of a file without mistakes."""
     for warning in found.warnings:
-        err(terminal_safe(str(warning)))
+        if warning.code != _KNOWN_BY_THE_STORE:
+            err(terminal_safe(str(warning)))

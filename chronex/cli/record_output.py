@@ -9,7 +9,7 @@ import msgspec
 
 from chronex.cli.output import paint, timed, wants_unicode
 from chronex.cli.process_output import process_json, process_lines
-from chronex.cli.usage_output import HELD_BY, usage_json, usage_text, usual_json, usual_lines
+from chronex.cli.usage_output import HELD_BY, refused_memory, usage_json, usage_text, usual_json, usual_lines
 from chronex.expr.describe import describe
 from chronex.model.job import Call, Job, Task, TaskCheck, Work
 from chronex.model.occurrence import Attempt, Occurrence
@@ -188,6 +188,7 @@ def detail_lines(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
     by = detail.last_usage.limits_by if detail.last_usage is not None else ""
     if by and any(task.limits is not None for task in job.tasks):
         yield f"           limits of the last run: {HELD_BY.get(by, terminal_safe(by))}"
+        yield from refused_memory(job, detail.last_usage)
     yield ""
     yield from (f"{key:10} {terminal_safe(value)}" for key, value in _policies(job))
 

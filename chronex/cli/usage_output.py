@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from chronex.engine.usual import RunUsage, Usual, UsualBand
+from chronex.model.job import Job
+from chronex.model.process_settings import refused_beyond
 from chronex.text.durations import brief_duration
-from chronex.text.sizes import rough_size
+from chronex.text.sizes import rough_size, size_text
 
 # What holds the limits of a command, by what its attempt recorded.
 HELD_BY = {
@@ -31,6 +33,17 @@ def usage_text(usage: RunUsage) -> str:
     if usage.written_bytes:
         words.append(f"written {rough_size(usage.written_bytes)}")
     return ", ".join(words)
+
+
+def refused_memory(job: Job, last: RunUsage | None) -> Iterator[str]:
+    """What a process may not have, where no control group holds the limit, beside what the last run had: a program
+    that is refused memory fails in its own way, and nothing else tells why."""
+    limits = [task.limits.memory for task in job.tasks if task.limits is not None and task.limits.memory is not None]
+    if last is None or "process" not in last.limits_by or not limits:
+        return
+    refused = size_text(refused_beyond(min(limits)))
+    peak = "its peak is not known" if last.peak_kib is None else f"it had {memory_text(last.peak_kib)} at its peak"
+    yield f"           a process is refused memory beyond {refused}; {peak}"
 
 
 def usual_lines(usual: Usual) -> Iterator[str]:

@@ -8,8 +8,9 @@ import os
 import signal
 import stat
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +37,22 @@ class JobFileSource(NamedTuple):
 
 def file_source(path: Path) -> JobSource:
     """The source of a file's jobs: its own path, wherever it is applied from."""
-    return JobSource(str(path.resolve()), is_gone_file)
+    return JobSource(str(path.resolve()), is_gone_file, place_of_parent=partial(_place_in, path))
+
+
+def _place_in(path: Path, job: str, parent: str) -> str:
+    from chronex.jobfile.parent_places import place_of_parent  # only where an update is refused
+
+    return place_of_parent(_texts(path), job, parent)
+
+
+def _texts(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Of a file or a directory that has just been read; what cannot be read any more has no places."""
+    files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
+    for file in files:
+        with suppress(OSError):
+            if file.is_file():
+                yield str(file), file.read_bytes()
 
 
 def is_gone_file(source: str) -> bool:

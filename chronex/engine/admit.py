@@ -52,13 +52,18 @@ def barred_now(job: Job, occurrence: Occurrence, now_ms: int) -> Reason | None:
     return blackout_at(job, now_ms) or blackout_at(job, occurrence.due_ms)
 
 
+def comes_now(occurrence: Occurrence) -> bool:
+    """It is due, or its parents have just let it go, which is the same; it has not waited for its turn yet."""
+    return occurrence.state is OccurrenceState.PENDING or occurrence.released_ms is not None
+
+
 def gives_way(job: Job, waiting: Occurrence, newcomer: Occurrence) -> bool:
     """Under `cancel_running` the newest wins: what waits gives way to it, as what runs is canceled for it.
 
     Otherwise a job that once waited for the pool would go on that far behind for ever. What a person asked for and
     what a recovery strategy runs one by one give way to nothing, and take the place of nothing.
     """
-    if job.overlap is not OverlapPolicy.CANCEL_RUNNING or newcomer.state is not OccurrenceState.PENDING:
+    if job.overlap is not OverlapPolicy.CANCEL_RUNNING or not comes_now(newcomer):
         return False
     return not any(one.manual or one.replay_of or _is_catch_up(job, one) for one in (waiting, newcomer))
 

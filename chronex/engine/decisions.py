@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from chronex.engine.admit import MOST_QUEUED, Verdict, barred_now, gives_way, is_held
+from chronex.engine.admit import MOST_QUEUED, Verdict, barred_now, comes_now, gives_way, is_held
 from chronex.engine.decided_spans import spans_with_latest
 from chronex.engine.group_limits import CONDITIONS
 from chronex.engine.lifecycle import Lifecycle
@@ -42,7 +42,7 @@ from chronex.model.placement import lacking_everywhere
 from chronex.model.policies import OverlapPolicy, RunOn
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text
 from chronex.model.records import Node
-from chronex.model.states import OccurrenceState
+from chronex.model.states import OccurrenceState, is_final
 from chronex.storage.journal import append
 from chronex.storage.keys import index_keys, key_of
 from chronex.storage.records import Reading, Records
@@ -356,7 +356,7 @@ class Decisions:
 
     def _replaced_by(self, job: Job, newcomer: Occurrence) -> list[Occurrence]:
         """Those in the queue of the job that give way to this one."""
-        if job.overlap is not OverlapPolicy.CANCEL_RUNNING or newcomer.state is not OccurrenceState.PENDING:
+        if job.overlap is not OverlapPolicy.CANCEL_RUNNING or not comes_now(newcomer):
             return []
         return [other for other in self.records.queued(job.id) if gives_way(job, other, newcomer)]
 
@@ -422,6 +422,8 @@ class Decisions:
             if self.free_slots <= 0:
                 return
             self._admit(occurrence)
+            if self._is_over(occurrence):
+                self._start_queue_of(occurrence.job)  # who waited for it alone stands in no line yet
 
     def serve_conditions(self) -> None:
         """Those that wait for conditions, some of them at a time: they may go on, go on waiting, or have waited
@@ -438,13 +440,25 @@ class Decisions:
             self._admit(occurrence)
 
     def _start_queue_of(self, name: str) -> None:
-        """Its first one, unless that stands in line and has its turn there."""
-        waiting = next(iter(self.records.queued(name, limit=1)), None)
-        if waiting is None or waiting.lines or self.free_slots <= 0:
-            return
+        """Its first one, unless that stands in line and has its turn there; behind one that is skipped, the next.
+
+        How many a blackout or a window skips must not depend on how often somebody looks.
+        """
         job = self.records.job(name)
-        if job is None or job.overlap is OverlapPolicy.ALLOW or not self.records.is_active(name):
+        while self.free_slots > 0:
+            waiting = next(iter(self.records.queued(name, limit=1)), None)
+            if waiting is None or waiting.lines:
+                return
+            if job is not None and job.overlap is not OverlapPolicy.ALLOW and self.records.is_active(name):
+                return
             self._admit(waiting)
+            if not self._is_over(waiting):
+                return
+
+    def _is_over(self, asked: Occurrence) -> bool:
+        """Whether it had its turn and will not start."""
+        left = self.records.occurrence(asked.job, asked.nominal_ms)
+        return left is None or is_final(left.state)
 
     def _emit(
         self,

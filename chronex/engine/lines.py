@@ -86,9 +86,10 @@ def due_by_priority(records: Records, due: Sequence[DueRecord]) -> list[DueRecor
 def _begins_ms(record: DueRecord) -> int | None:
     if isinstance(record, JobProgress):
         return record.next_ms
-    if isinstance(record, Occurrence) and record.state is OccurrenceState.PENDING:
-        return record.due_ms
-    return None
+    if not isinstance(record, Occurrence):
+        return None
+    # One that its parents let go comes to its turn as if it were due then.
+    return record.due_ms if record.state is OccurrenceState.PENDING else record.released_ms
 
 
 def _priority(records: Records, name: str) -> int:

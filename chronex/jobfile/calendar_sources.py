@@ -6,7 +6,9 @@ five years behind that; `apply` makes it anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+import stat
+from collections.abc import Iterable, Mapping
 from datetime import date
 from functools import lru_cache
 from hashlib import sha256
@@ -81,9 +83,15 @@ def of_ics(name: str, path: Path, now_ms: int, floating: Zone) -> JobCalendar:
     )
 
 
+# Without O_NONBLOCK, opening a named pipe would wait for its other end.
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+
+
 def _file(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=lambda name, _: os.open(name, _READ)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ValueError("it is not a regular file")
             return file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
@@ -132,9 +140,28 @@ def _unknown_code(code: str, country: str, part: str) -> CalendarError:
         meant = nearest(part, parts)
         hint = f"did you mean {country}-{meant}?" if meant else f"it has {', '.join(parts[:30])}" if parts else ""
         return CalendarError(f"{country} has no part {quoted(part)}", hint or f"write {country} alone")
-    meant = nearest(country, known)
+    meant = _code_of(country) or nearest(country, _in_likely_order(country, part, known))
     hint = f"did you mean {meant}?" if meant else "write a country such as DE, with a part of it such as DE-BY"
     return CalendarError(f"no holidays are known for {quoted(code)}", hint)
+
+
+def _code_of(name: str) -> str | None:
+    """DE for GERMANY and for DEU: the package knows countries by their names and by longer codes too."""
+    try:
+        from holidays.registry import COUNTRIES
+    except ImportError:  # a table that the package does not promise
+        return None
+    plain = name.casefold().replace(" ", "_")
+    for module, (_, short, *longer) in COUNTRIES.items():
+        if plain == module or name in longer:
+            return str(short)
+    return None
+
+
+def _in_likely_order(country: str, part: str, known: Mapping[str, Iterable[str]]) -> list[str]:
+    """Of codes that differ in one letter, one that has such a part is meant, and then one that begins alike: for
+    DX-BY that is DE."""
+    return sorted(known, key=lambda code: (bool(part) and part not in known[code], code[:1] != country[:1], code))
 
 
 def _joined(spans: Iterable[tuple[int, int]], gap: int) -> list[tuple[int, int]]:

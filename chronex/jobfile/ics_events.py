@@ -122,7 +122,7 @@ def _event(event: Any, floating: Zone) -> _Event | None:
         day = begins.toordinal() - EPOCH_ORDINAL
         days = ends.toordinal() - begins.toordinal() if ends is not None else length.days if length is not None else 1
         return _Event(day, None, max(days, 1), floating)
-    zone = _zone(begins, floating)
+    zone = _zone(begins, floating, start.params.get("TZID"))
     if ends is not None:
         length = ends - begins if (ends.tzinfo is None) == (begins.tzinfo is None) else timedelta(0)
     seconds = 0 if length is None else round(length.total_seconds())
@@ -131,8 +131,11 @@ def _event(event: Any, floating: Zone) -> _Event | None:
     return _Event(wall.toordinal() - EPOCH_ORDINAL, second, max(seconds, 1), zone)
 
 
-def _zone(moment: datetime, floating: Zone) -> Zone:
+def _zone(moment: datetime, floating: Zone, named: str | None) -> Zone:
+    """The package reads a time whose zone it does not know as one without a zone; `named` is what the event says."""
     if moment.tzinfo is None:
+        if named is not None:
+            raise ValueError(f"the time zone {str(named)[:40]} is unknown")
         return floating
     name = getattr(moment.tzinfo, "key", None) or str(moment.tzinfo)
     try:
@@ -180,11 +183,19 @@ def _days(event: Any, read: _Event, begin: int, end: int, budget: StepBudget) ->
     if rule is None or _moves(event):
         yield read.day
     else:
-        text = rule.to_ical().decode()
+        text = _rule_text(rule)
         yield from recurring_days(read_recurrence(text, read.day), read.day, begin, end, budget)
     for moment in _moments(event.get("RDATE")):
         budget.take(1)
         yield (moment.date() if isinstance(moment, datetime) else moment).toordinal() - EPOCH_ORDINAL
+
+
+def _rule_text(rule: Any) -> str:
+    """One that the package could not read is a plain text to it, in which it escapes what joins the parts."""
+    if not hasattr(rule, "items"):
+        raise RecurrenceError(f"RRULE:{str(rule)[:100]} cannot be read")
+    written: str = rule.to_ical().decode()
+    return written
 
 
 def _moments(given: Any) -> Iterable[date]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import PurePath
+from os.path import basename
 from typing import Any, NamedTuple, TypeVar
 
 from chronex.errors import UnknownZoneError
@@ -79,12 +79,16 @@ class JobFile:
 
 
 class Inspection(NamedTuple):
-    """All that there is to say about a job file, valid or not: its problems, and the schedules and zones in it."""
+    """All that there is to say about a job file, valid or not: its problems, and the schedules and zones in it.
+
+    `jobs` are those that could be read, whatever is wrong with others; they may refer to what could not.
+    """
 
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
     schedules: tuple[WrittenSchedule, ...]
     zones: tuple[NamedZone, ...]
+    jobs: tuple[Job, ...] = ()
 
 
 def read_job_file(text: str | bytes, path: str, host_zone: str, now_ms: int = SOME_TIME_MS) -> JobFile:
@@ -135,7 +139,7 @@ def read_job_directory(path: str, files: Iterable[FileText], host_zone: str, now
     Raises one JobFileError with the problems of all of them. What COMMON_FILE says holds for all; another file has
     jobs, and defaults for them that go before those of the directory.
     """
-    ordered = sorted(files, key=lambda file: (PurePath(file[0]).name != COMMON_FILE, file[0]))
+    ordered = sorted(files, key=lambda file: (basename(file[0]) != COMMON_FILE, file[0]))
     common = Sheet(path, "", host_zone, now_ms=now_ms)
     settings, properties = SchedulerSettings(timezone=host_zone), tuple[Property, ...]()
     jobs: list[Job] = []
@@ -143,27 +147,29 @@ def read_job_directory(path: str, files: Iterable[FileText], host_zone: str, now
     warnings: list[Problem] = []
     known: dict[str, Job] = {}
     for file, text in ordered:
-        is_part = PurePath(file).name != COMMON_FILE
+        is_part = basename(file) != COMMON_FILE
         sheet, content = _read_part(file, text, common, is_part=is_part)
         if not is_part:
             common, (settings, _, properties) = sheet, content
         problems += _in_order(sheet.problems)
         warnings += _in_order(sheet.warnings)
-        problems += _named_before(content[1], known)
+        problems += _named_before(content[1], known, text)
         jobs += content[1]
         if len(problems) >= MAX_PROBLEMS:
             break
     if problems:
         raise JobFileError(problems)
-    calendars = tuple(calendar for calendar in common.calendars.values() if calendar is not None)
-    return JobFile(path, settings, tuple(jobs), properties, tuple(warnings), calendars, _groups_of(common))
+    return JobFile(
+        path, settings, tuple(jobs), properties, tuple(warnings),
+        _calendars_of(common), _groups_of(common), _channels_of(common),
+    )  # fmt: skip
 
 
 def _read_part(path: str, text: bytes, common: Sheet, *, is_part: bool) -> tuple[Sheet, Content]:
     like = Sheet(path, "", common.host_zone, now_ms=common.now_ms, is_part=is_part)
     if is_part:
         like.shared, like.calendars, like.blackout = common.shared, common.calendars, common.blackout
-        like.groups = common.groups
+        like.groups, like.channels = common.groups, common.channels
         if (quick := _read_unplaced(text, like)) is not None:
             return quick
     try:
@@ -184,14 +190,17 @@ def _read_part(path: str, text: bytes, common: Sheet, *, is_part: bool) -> tuple
 _NOT_SHARED = {"jobs", "calendars", "groups", "verify", "tui", "lint"}
 
 
-def _named_before(jobs: Iterable[Job], known: dict[str, Job]) -> Iterator[Problem]:
+def _named_before(jobs: Iterable[Job], known: dict[str, Job], text: bytes) -> Iterator[Problem]:
     """Two files of a directory must not have jobs of one name; of which one is meant nobody could tell."""
     for job in jobs:
         before = known.setdefault(job.id.lower(), job)
         if before is not job and before.source != job.source:
             what = "is in" if before.id == job.id else f"differs only by case from {quoted(before.id)} in"
-            message = f"job {quoted(job.id)} {what} {PurePath(before.source).name} too"
-            yield Problem(job.source, 1, 1, 2, message, "give one of them another name", "J018")
+            message = f"job {quoted(job.id)} {what} {basename(before.source)} too"
+            root = open_toml(text, job.source, "UTC")  # once more with places: it was read without them
+            table = root.child("jobs").child(job.id)
+            table.report(message, "give one of them another name", "J018", table.key_span)
+            yield from root.sheet.problems
 
 
 def inspect_job_file(text: str, path: str, host_zone: str, now_ms: int = SOME_TIME_MS) -> Inspection:
@@ -233,10 +242,16 @@ def _checked(root: Entry, read: Callable[[Entry], Content]) -> JobFile:
 
 def _valid(sheet: Sheet, content: Content) -> JobFile:
     settings, jobs, properties = content
-    calendars = tuple(calendar for calendar in sheet.calendars.values() if calendar is not None)
-    warnings = tuple(_in_order(sheet.warnings))
-    channels = tuple(channel for channel in sheet.channels.values() if channel is not None)
-    return JobFile(sheet.path, settings, jobs, properties, warnings, calendars, _groups_of(sheet), channels)
+    made = _calendars_of(sheet), _groups_of(sheet), _channels_of(sheet)
+    return JobFile(sheet.path, settings, jobs, properties, tuple(_in_order(sheet.warnings)), *made)
+
+
+def _calendars_of(sheet: Sheet) -> tuple[JobCalendar, ...]:
+    return tuple(calendar for calendar in sheet.calendars.values() if calendar is not None)
+
+
+def _channels_of(sheet: Sheet) -> tuple[Channel, ...]:
+    return tuple(channel for channel in sheet.channels.values() if channel is not None)
 
 
 def _groups_of(sheet: Sheet) -> tuple[GroupSettings, ...]:
@@ -246,10 +261,10 @@ def _groups_of(sheet: Sheet) -> tuple[GroupSettings, ...]:
 def _inspected(root: Entry, read: Callable[[Entry], Content], fatal: tuple[Problem, ...] = ()) -> Inspection:
     """With a fatal problem the rest of the text is guesswork: only its schedules and zones count."""
     sheet = root.sheet
-    _read(root, read)
+    _, jobs, _ = _read(root, read)
     problems = fatal or tuple(_in_order(sheet.problems))
     warnings = () if problems else tuple(_in_order(sheet.warnings))
-    return Inspection(problems, warnings, tuple(sheet.schedules), tuple(sheet.zones))
+    return Inspection(problems, warnings, tuple(sheet.schedules), tuple(sheet.zones), () if fatal else jobs)
 
 
 def _in_order(problems: list[Problem]) -> list[Problem]:

@@ -12,6 +12,7 @@ from chronex.timing.dst import DstPolicy
 
 if TYPE_CHECKING:  # the records need a library that a linter does without
     from chronex.model.calendars import CalendarRules
+    from chronex.model.job import Job
 
 SEVERITIES = (ERROR, WARNING, INFO)  # the worst first
 UNREADABLE = "E140"
@@ -106,10 +107,11 @@ class LintFinding(NamedTuple):
 
 
 class FinderResult(NamedTuple):
-    """What a finder read in a file: the expressions, and what is wrong around them."""
+    """What a finder read in a file: the expressions, what is wrong around them, and the jobs of a file of Chronex."""
 
     sites: list[ScheduleSite]
     findings: list[LintFinding]
+    jobs: tuple[Job, ...] = ()
 
 
 def finding(

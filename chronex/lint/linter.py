@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from chronex.lint.finders import FINDERS
 from chronex.lint.findings import UNPARSED, Assumptions, Edit, Fix, LintFinding, ScheduleSite, finding_at, in_order
@@ -13,6 +14,11 @@ from chronex.lint.rules.file_rules import file_too_long
 from chronex.lint.rules.host_rules import host_findings
 from chronex.lint.source_files import Document
 
+if TYPE_CHECKING:  # the records need a library that a linter of crontabs does without
+    from collections.abc import Mapping
+
+    from chronex.model.job import Job
+
 MAX_CHARACTERS = 2 << 20
 _MOST_ROUNDS = 8
 _MOST_ALONE = 20
@@ -20,11 +26,12 @@ _NO_FILE = UNPARSED | {"J018"}  # a key that is given twice
 
 
 class Analysis(NamedTuple):
-    """A file with its expressions and findings, both in the order of the text."""
+    """A file with its expressions and findings, both in the order of the text; of a job file, its jobs too."""
 
     document: Document
     sites: list[ScheduleSite]
     findings: list[LintFinding]
+    jobs: Mapping[str, Job] = MappingProxyType({})
 
 
 def lint_document(document: Document, assume: Assumptions) -> Analysis:
@@ -38,7 +45,8 @@ def lint_document(document: Document, assume: Assumptions) -> Analysis:
     for site in found.sites:
         findings.extend(_findings_on(site, assume.reference_ms))
     findings = [f._replace(end=len(document.text)) if f.end > len(document.text) else f for f in findings]
-    return Analysis(document, found.sites, in_order(without_ignored(document, in_order(findings))))
+    kept = in_order(without_ignored(document, in_order(findings)))
+    return Analysis(document, found.sites, kept, {job.id: job for job in found.jobs})
 
 
 def _findings_on(site: ScheduleSite, reference_ms: int) -> Iterator[LintFinding]:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from chronex.lint.findings import LintFinding, ScheduleSite
-from chronex.lint.host_schedules import HostSchedule, schedule_of
+from chronex.lint.host_schedules import schedule_of
 from chronex.lint.linter import Analysis
 from chronex.lint.rules import explanation_of, title_of
+from chronex.lsp.coming_starts import ComingStarts, coming_starts
 from chronex.text.durations import DAY_MS, HOUR_MS, MINUTE_MS, format_duration
 from chronex.text.instants import local_datetime
 from chronex.text.terminal import terminal_safe
@@ -35,7 +36,7 @@ def hover_at(analysis: Analysis, offset: int, now_ms: int, local: Zone) -> Hover
     findings = [f for f in analysis.findings if f.start <= offset <= f.end]
     if site is None and not findings:
         return None
-    parts = list(_site_parts(site, now_ms, local)) if site is not None else []
+    parts = list(_site_parts(analysis, site, now_ms, local)) if site is not None else []
     parts.extend(_rule_part(finding) for finding in findings)
     start, end = (site.start, site.end) if site is not None else (findings[0].start, findings[0].end)
     return Hover("\n\n".join(parts), start, end)
@@ -45,31 +46,39 @@ def site_at(analysis: Analysis, offset: int) -> ScheduleSite | None:
     return next((site for site in analysis.sites if site.start <= offset <= site.end), None)
 
 
-def _site_parts(site: ScheduleSite, now_ms: int, local: Zone) -> Iterator[str]:
+def _site_parts(analysis: Analysis, site: ScheduleSite, now_ms: int, local: Zone) -> Iterator[str]:
     schedule = schedule_of(site, now_ms)
     if schedule is None:
         yield f"`{code_safe(site.text)}` has no next run."
     else:
         yield f"**{schedule.words()}**"
-        yield from _runs(schedule, now_ms, local)
+        yield from _runs(coming_starts(analysis, site, schedule, now_ms, _HOVER_RUNS), schedule.zone, now_ms, local)
         yield schedule.clock_note(now_ms)
     zone = schedule.zone.name if schedule is not None else site.zone.name
     why = site.zone.why if zone == site.zone.name else "written in the expression"
     yield f"Zone {zone}: {why}. Language: {site.host.title}, because {site.host.why}."
 
 
-def _runs(schedule: HostSchedule, now_ms: int, local: Zone) -> Iterator[str]:
-    instants = schedule.upcoming(now_ms, _HOVER_RUNS)
-    if not instants:
+def _runs(coming: ComingStarts, zone: Zone, now_ms: int, local: Zone) -> Iterator[str]:
+    if coming.is_disabled:
+        yield "It does not run: `enabled = false`."
+        return
+    if not coming.starts:
         yield "It will not run again."
         return
     lines = []
-    for ms in instants:
-        line = f"- {_shown(ms, schedule.zone)} (in {distance(ms - now_ms)})"
-        if schedule.zone.name != local.name:
-            line += f", {_shown(ms, local)} here"
+    for start in coming.starts:
+        line = f"- {_shown(start.due_ms, zone)} (in {distance(start.due_ms - now_ms)})"
+        if zone.name != local.name:
+            line += f", {_shown(start.due_ms, local)} here"
+        if start.latest_ms > start.due_ms:
+            line += f", or up to {distance(start.latest_ms - start.due_ms + 1)} later"
+        if start.moved is not None:
+            line += f", moved by `{code_safe(start.moved.calendar)}` from {_shown(start.moved.nominal_ms, zone)}"
         lines.append(line)
     yield "\n".join(lines)
+    if coming.may_wait_for:
+        yield f"Each may wait for {', '.join(f'`{code_safe(one)}`' for one in coming.may_wait_for)}."
 
 
 def _rule_part(finding: LintFinding) -> str:
@@ -101,10 +110,11 @@ def hints(analysis: Analysis, start: int, end: int, now_ms: int) -> Iterator[Hin
         if site.end < start or site.start > end:
             continue
         schedule = schedule_of(site, now_ms)
-        instants = schedule.upcoming(now_ms, 1) if schedule is not None else []
-        if schedule is None or not instants:
+        coming = coming_starts(analysis, site, schedule, now_ms, 1).starts if schedule is not None else []
+        if schedule is None or not coming:
             continue
-        moment = local_datetime(instants[0], schedule.zone.tzinfo)
-        day = f"{moment:%a}" if instants[0] - now_ms < 6 * DAY_MS else f"{moment:%a %d %b %Y}"
-        label = f"{day} {moment:%H:%M} {moment.tzname()} (in {distance(instants[0] - now_ms)})"
+        due_ms = coming[0].due_ms
+        moment = local_datetime(due_ms, schedule.zone.tzinfo)
+        day = f"{moment:%a}" if due_ms - now_ms < 6 * DAY_MS else f"{moment:%a %d %b %Y}"
+        label = f"{day} {moment:%H:%M} {moment.tzname()} (in {distance(due_ms - now_ms)})"
         yield Hint(site.end, label, schedule.words())

@@ -218,6 +218,11 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     limits_by: str = ""
 
 
+def is_limited_by_process(usage: Usage | None) -> bool:
+    """Whether limits that no control group held were set for each of its processes."""
+    return usage is not None and "process" in usage.limits_by
+
+
 class Attempt(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """One try of a run."""
 

@@ -18,6 +18,15 @@ class ResourceLimits(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=
     open_files: int | None = None
 
 
+# Where no control group holds the memory: some programs ask for more than they use.
+_HEADROOM = 2
+
+
+def refused_beyond(memory: int) -> int:
+    """What the system refuses each process, where its limit of memory is held process by process."""
+    return memory * _HEADROOM
+
+
 class ProcessSettings(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """What a command is started with in place of what its scheduler has; None stands for the scheduler's own."""
 

@@ -6,13 +6,11 @@ import asyncio
 import os
 from collections.abc import Callable
 
-from chronex.model.process_settings import ResourceLimits
+from chronex.model.process_settings import ResourceLimits, refused_beyond
 
 _FIRST_S, _SLOWEST_S = 0.02, 0.5
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MOST_PROCESSES = 4_096
-# A process is refused memory beyond so many times the limit: some ask for more than they use.
-HEADROOM = 2
 
 
 class MemoryWatch:
@@ -75,5 +73,5 @@ def _read(path: str) -> str:
 
 def limits_of_process(limits: ResourceLimits) -> ResourceLimits:
     """What the launcher sets for a process where no control group holds these."""
-    memory = None if limits.memory is None else limits.memory * HEADROOM
+    memory = None if limits.memory is None else refused_beyond(limits.memory)
     return ResourceLimits(memory=memory, tasks=limits.tasks)

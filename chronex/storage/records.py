@@ -240,10 +240,11 @@ class Reading:
     def queued_before(self, occurrence: Occurrence, limit: int) -> int:
         """How many queued occurrences of its job come before this one, counted by their keys up to `limit`.
 
-        One that comes only now finds all of them before it: a spread may bring a later instant first.
+        One that comes only now finds all of them before it: a spread may bring a later instant first, and parents may
+        let an earlier one go when a later one is due.
         """
         own = keys.occurrence_key(occurrence.job, occurrence.nominal_ms)
-        is_queued = occurrence.state is OccurrenceState.QUEUED
+        is_queued = occurrence.state is OccurrenceState.QUEUED and occurrence.released_ms is None
         return sum(1 for key in self._queued_keys(occurrence.job, limit) if key < own or not is_queued)
 
     def _queued_keys(self, job: str | None, limit: int) -> list[bytes]:

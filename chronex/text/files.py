@@ -1,12 +1,15 @@
 """Files that are written whole or not at all.
 
 The new content goes into a new file beside the old one, which takes its place at the end. A reader never sees half a
-file, a full disk leaves the old one as it was, and a symbolic link is replaced, not followed.
+file, a full disk leaves the old one as it was, and a symbolic link is replaced, not followed. A device or a pipe is
+never replaced: root would put a plain file in the place of /dev/null, for everybody.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +21,8 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 def write_private_file(path: Path, content: bytes, *, replace: bool) -> None:
-    """Write a file that only its owner may read. Raises FileExistsError where there is one, unless `replace`."""
+    """Write a file that only its owner may read. Raises FileExistsError where there is one, unless `replace`, and
+    OSError where what is there is no file."""
     if replace:
         _write_and_rename(path, content, lambda descriptor: os.fchmod(descriptor, _OWN_FILE))
     else:
@@ -50,6 +54,7 @@ def make_private_directories(directory: Path) -> None:
 
 
 def _write_and_rename(path: Path, content: bytes, set_rights: Callable[[int], None]) -> None:
+    _refuse_unless_file(path)
     new = path.with_name(f".{path.name[:100]}.{token_hex(6)}")
     _write_new(new, content, set_rights)
     try:
@@ -57,6 +62,13 @@ def _write_and_rename(path: Path, content: bytes, set_rights: Callable[[int], No
     except BaseException:
         new.unlink(missing_ok=True)
         raise
+
+
+def _refuse_unless_file(path: Path) -> None:
+    with suppress(FileNotFoundError):
+        mode = path.lstat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
 
 
 def _write_new(path: Path, content: bytes, set_rights: Callable[[int], None]) -> None:

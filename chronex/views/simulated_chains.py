@@ -58,13 +58,16 @@ class SimulatedChains:
     def __bool__(self) -> bool:
         return bool(self._children)
 
-    def ended(self, played: Played) -> Following:
-        """Remember the end of a job that others follow, and give what follows from it."""
+    def ended(self, played: Played, now_ms: int) -> Following:
+        """Remember the end of a job that others follow, and give what follows from it.
+
+        What is planned for later to be skipped ends when it is due; what waited and is skipped ends now.
+        """
         one = played.occurrence
         if one.job not in self._children:
             return Following()
         self._ended[one.job, one.nominal_ms] = played.state
-        at = played.ended_ms if played.ended_ms is not None else one.due_ms
+        at = played.ended_ms if played.ended_ms is not None else max(now_ms, one.due_ms)
         due: list[Occurrence] = []
         skipped: list[Played] = []
         for child in self._children[one.job]:
@@ -161,7 +164,10 @@ def _first_bad(ends: Mapping[str, OccurrenceState | None], nominal_ms: int) -> R
 
 
 def with_followers(
-    played: Iterator[Played], chains: SimulatedChains, push: Callable[[Occurrence], None]
+    played: Iterator[Played],
+    chains: SimulatedChains,
+    push: Callable[[Occurrence], None],
+    now: Callable[[], int],
 ) -> Iterator[Played]:
     """Every end, and after it what is skipped because of it; what is due because of it is pushed."""
     for one in played:
@@ -169,7 +175,7 @@ def with_followers(
         while left:
             found = left.pop(0)
             yield found
-            following = chains.ended(found)
+            following = chains.ended(found, now())
             for due in following.due:
                 push(due)
             left += following.skipped

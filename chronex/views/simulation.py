@@ -139,6 +139,7 @@ class RunSimulation:
         self.jobs = {job.id: job for job in begun}
         self.parts = {job.id: _job_part(job) for job in begun}
         self.due: list[tuple[tuple[int, int, bool, str, int], Occurrence]] = []
+        self.looks: list[int] = []  # instants that are skipped: the engine looks at those who wait then, too
         self.ends: list[_Running] = []
         self.running: dict[str, list[Occurrence]] = {job.id: [] for job in begun}
         self.queued: dict[str, list[int]] = {}  # only jobs that have a queue: its instants, in order
@@ -151,7 +152,10 @@ class RunSimulation:
 
     def play(self, from_ms: int) -> Iterator[Played]:
         found = self._play(from_ms)
-        return with_followers(found, self.chains, self.push) if self.chains else found
+        return with_followers(found, self.chains, self.push, self._now) if self.chains else found
+
+    def _now(self) -> int:
+        return self.lines.time_ms
 
     def _play(self, from_ms: int) -> Iterator[Played]:
         for begin in range(from_ms, self.to_ms, _CHUNK_MS):
@@ -185,6 +189,7 @@ class RunSimulation:
                 if planned.outcome.runs:
                     self.push(planned.occurrence)
                 else:
+                    heappush(self.looks, planned.occurrence.nominal_ms)
                     yield Played(planned.occurrence, OccurrenceState.SKIPPED, planned.outcome.reason)
             if not plan.planned or plan.next_ms is None or plan.next_ms > until:
                 return
@@ -207,13 +212,18 @@ class RunSimulation:
     def advance(self, until: int | None) -> Iterator[Played]:
         """Ends, turns and due times in order; a slot that becomes free can be taken by what is due at that time."""
         while True:
+            while self.ends and self.ends[0].number in self.canceled:
+                self.canceled.discard(heappop(self.ends).number)  # nothing happens when it would have ended
             next_end = self._unless_later(self.ends[0].ends_ms if self.ends else None, until)
             next_due = self._unless_later(self.due[0][0][0] if self.due else None, until)
             next_turn = self._unless_later(self.lines.next_ms() if self.lines.uses else None, until)
-            first = min((at for at in (next_end, next_due, next_turn) if at is not None), default=None)
+            next_look = self._unless_later(self.looks[0] if self.looks else None, until)
+            first = min((at for at in (next_end, next_due, next_turn, next_look) if at is not None), default=None)
             if first is None:
                 return
             self.lines.time_ms = first
+            while self.looks and self.looks[0] <= first:
+                heappop(self.looks)
             if first == next_end:
                 yield from self._end(heappop(self.ends))
             elif first == next_due:
@@ -242,9 +252,6 @@ class RunSimulation:
 
     def _end(self, run: _Running) -> Iterator[Played]:
         occurrence = run.occurrence
-        if run.number in self.canceled:
-            self.canceled.discard(run.number)
-            return
         self.running[occurrence.job].remove(occurrence)
         self.lines.ended(self.jobs[occurrence.job])
         yield Played(occurrence, OccurrenceState.COMPLETED, NO_REASON, run.started_ms, run.ends_ms)
@@ -260,17 +267,28 @@ class RunSimulation:
         """First the job that has just `ended`, then all that are free, then those whose turn it is in their lines."""
         names = [*([ended] if ended in self.queued else []), *self.queued] if self.waiting else []
         for job_id in names:
-            first = self.waiting.get((job_id, self.queued[job_id][0])) if job_id in self.queued else None
-            # Admitted again only when the answer can differ: finding the blocker's name costs more than all the rest.
-            if first is None or (self.running[job_id] and self.jobs[job_id].overlap is not OverlapPolicy.ALLOW):
-                continue
             if self.free_slots <= 0:
                 return
-            yield from self._admit(first, at, from_queue=True)
+            yield from self._start_queue_of(job_id, at)
         for head in self.lines.heads() if self.lines.lines() else ():
             if self.free_slots <= 0:
                 return
-            yield from self._admit(head, at, from_queue=True)
+            over = [*self._admit(head, at, from_queue=True)]
+            yield from over
+            if over:  # it was skipped, and who waited for it alone stands in no line yet
+                yield from self._start_queue_of(head.job, at)
+
+    def _start_queue_of(self, job_id: str, at: int) -> Iterator[Played]:
+        """Its first one; behind one that is skipped, the next."""
+        while job_id in self.queued and self.free_slots > 0:
+            first = self.waiting.get((job_id, self.queued[job_id][0]))
+            # Admitted again only when the answer can differ: finding the blocker's name costs more than all the rest.
+            if first is None or (self.running[job_id] and self.jobs[job_id].overlap is not OverlapPolicy.ALLOW):
+                return
+            ended = [*self._admit(first, at, from_queue=True)]
+            yield from ended
+            if not any(one.occurrence is first for one in ended):
+                return
 
     def _admit(self, occurrence: Occurrence, at: int, *, from_queue: bool = False) -> Iterator[Played]:
         job, queue = self.jobs[occurrence.job], self.queued.get(occurrence.job, [])

@@ -480,38 +480,6 @@ def test_an_occurrence_of_an_older_store_that_waits_is_served() -> None:
     assert only(machine, "a").state is S.COMPLETED
 
 
-def test_only_the_heads_of_lines_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How many wait makes no difference to what a tick reads."""
-
-    def reads(waiting: int) -> int:
-        jobs = [job(f"job-{number}", groups={"database": 1}) for number in range(waiting)]
-        machine = machine_of(*jobs, takes={one.id: HOUR for one in jobs})
-        machine.run_for(HOUR + 2 * MINUTE)
-        assert machine.read(lambda reading: reading.count_in_line("database", 1_000)) == waiting - 1
-        count = 0
-
-        def update(tx: Any) -> None:
-            nonlocal count
-            get, scan = tx.get, tx.scan
-
-            def counted(fn: Any) -> Any:
-                def call(*arguments: Any) -> Any:
-                    nonlocal count
-                    count += 1
-                    return fn(*arguments)
-
-                return call
-
-            monkeypatch.setattr(tx, "get", counted(get), raising=False)
-            monkeypatch.setattr(tx, "scan", counted(scan), raising=False)
-            machine.engine.tick_update(machine.now, machine.start_ms)(tx)
-
-        machine.store.update(update)
-        return count
-
-    assert reads(300) == reads(30)
-
-
 def test_the_pool_serves_by_age_and_not_by_name() -> None:
     machine = machine_of(
         *(job(name, f"{minute} 1 * * *") for minute, name in enumerate(("hold", "z", "m", "a"))),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import tomllib
 from datetime import UTC, datetime
@@ -207,6 +208,10 @@ def test_the_command_writes_a_file_that_applies(chronex: Chronex, tmp_path: Path
     assert "4 jobs: 4 the same; nothing lost; the times of 4 proven" in done.out
     assert chronex("apply", str(written), "--store", str(tmp_path / "store")).code == 0
     again = chronex("import", "crontab", str(source), "-o", str(written))
+    os.mkfifo(tmp_path / "device")
+    onto = chronex("import", "crontab", str(source), "-o", str(tmp_path / "device"), "--force")
+    assert (onto.code, (tmp_path / "device").is_fifo()) == (2, True)
+    assert "is not a file that could be written over; --check compares without writing" in onto.err
     assert again.code == 2
     assert "--force" in again.err
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -151,7 +151,8 @@ BOMBS: dict[str, tuple[str | bytes, str]] = {
     "too many spans": (ics(event("DTSTART:20250101T000000Z", "DURATION:PT1H", "RRULE:FREQ=DAILY"), event("DTSTART:20250101T120000Z", "DURATION:PT1H", "RRULE:FREQ=DAILY", uid="2")), f"at most {MOST_SPANS}"),
     "too many entries": (b"BEGIN:VCALENDAR\n" + b"BEGIN:VEVENT\nEND:VEVENT\n" * 20_001 + b"END:VCALENDAR\n", "more than 20000 entries"),
     "too large": (b" " * (MOST_BYTES + 1), "more than 4 MiB"),
-    "a zone nobody knows": (ics(event("DTSTART;TZID=Mars/Olympus:20261024T023000")), ""),
+    "a zone nobody knows": (ics(event("DTSTART;TZID=Mars/Olympus:20261024T023000")), "the time zone Mars/Olympus is unknown"),
+    "a rule nobody can read": (ics(event("DTSTART;VALUE=DATE:20261024", "RRULE:FREQ=DAILY;UNTIL=x")), "RRULE"),
 }  # fmt: skip
 
 
@@ -160,13 +161,31 @@ def test_a_file_of_events_that_asks_for_too_much(tmp_path: Path, case: str) -> N
     pytest.importorskip("icalendar")
     data, expected = BOMBS[case]
     (tmp_path / "c.ics").write_bytes(data if isinstance(data, bytes) else data.encode())
-    if not expected:  # read or refused, and never a traceback
-        with suppress(JobFileError):
-            read(WITH_ICS, str(tmp_path / "chronex.toml"))
-        return
     (problem,) = problems(WITH_ICS, str(tmp_path / "chronex.toml"))
     assert problem.startswith("2:7 J031 ")
     assert expected in problem
+
+
+def test_a_file_of_events_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "c.ics")
+    (problem,) = problems(WITH_ICS, str(tmp_path / "chronex.toml"))
+    assert "it is not a regular file" in problem
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("Germany", "did you mean DE?"),
+        ("DX-BY", "did you mean DE?"),
+        ("??", "write a country such as DE"),
+    ],
+)
+def test_a_country_that_is_named_otherwise_is_told_by_its_code(written: str, hint: str) -> None:
+    pytest.importorskip("holidays")
+    text = f'[calendars.x]\nholidays = "{written}"\n{JOB}'
+    (problem,) = problems(text, "chronex.toml")
+    assert problem.startswith("2:12 J031 no holidays are known for")
+    assert hint in problem
 
 
 CALENDAR = '[calendars.freeze]\ndates = ["2026-12-24"]\n'

@@ -39,6 +39,18 @@ def test_the_common_file_has_the_settings_zone_and_calendars_of_all() -> None:
     assert [calendar.name for calendar in found.calendars] == ["freeze"]
 
 
+def test_the_files_of_a_directory_know_its_channels() -> None:
+    """Without them a list of names would be read as a command of that name, and nobody would be told."""
+    common = '[notify.ops]\nmail = "ops@example.com"\n'
+    found = read(chronex=common, a=JOB.format("one") + 'notify = ["ops"]\n')
+    (job,) = found.jobs
+    assert job.notify is not None
+    assert [channel.name for channel in job.notify.channels] == ["ops"]
+    assert [channel.name for channel in found.channels] == ["ops"]
+    (problem,) = problems(chronex=common, a=JOB.format("one") + 'notify = ["opps"]\n')
+    assert problem == "/conf/a.toml:4:11: there is no channel 'opps'; did you mean ops?"
+
+
 def test_the_defaults_of_a_file_go_before_those_of_the_directory_key_by_key() -> None:
     common = '[defaults]\ntask_timeout = "5m"\nretry = { max = 4, interval = "9s" }\nenv = { A = "1", B = "2" }\n'
     own = '[defaults]\nretry = { max = 2 }\nenv = { B = "3" }\n'
@@ -59,8 +71,8 @@ def test_what_holds_for_all_stands_in_the_common_file_alone(table: str) -> None:
     ("second", "words"), [("one", "is in a.toml too"), ("ONE", "differs only by case from 'one'")]
 )
 def test_a_name_in_two_files_is_refused(second: str, words: str) -> None:
-    (problem,) = problems(a=JOB.format("one"), b=JOB.format(second))
-    assert problem.startswith("/conf/b.toml:1:1: ")
+    (problem,) = problems(a=JOB.format("one"), b="# more\n" + JOB.format("two") + JOB.format(second))
+    assert problem.startswith("/conf/b.toml:5:7: ")
     assert words in problem
 
 

@@ -43,6 +43,18 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     assert (link.read_bytes(), other.read_bytes()) == (b"new", b"not ours")
 
 
+def test_what_is_no_file_is_never_replaced(tmp_path: Path) -> None:
+    """A pipe stands for every device: as root, /dev/null would have become a plain file for the whole machine."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="it is not a regular file"):
+        write_private_file(pipe, b"new", replace=True)
+    with pytest.raises(OSError, match="it is not a regular file"):
+        replace_file(pipe, b"new")
+    assert pipe.is_fifo()
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
 def test_a_replaced_file_keeps_its_mode_and_owner(tmp_path: Path) -> None:
     path = tmp_path / "crontab"
     path.write_bytes(b"old")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from functools import partial
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from chronex.failpoints import KEEPER_VARIABLE
 from tests.daemon.machine import EVERY_SECOND, Machine
 from tests.kit.waits import until
-from tests.torture.in_parallel import run_in_parallel
+from tests.torture.in_parallel import drawn_for, run_in_parallel
 from tests.torture.killed_daemon import NOTE_START, OF_KEEPER, ON_THE_WAY, KilledDaemon
 
 # Every commit kills at every point, one after the other on a store for each workload: each daemon recovers from the
@@ -172,3 +174,41 @@ def test_the_limit_of_a_group_holds_at_every_point(tmp_path: Path) -> None:
 
     points = [*POINTS_OF_GROUPS, *ON_THE_WAY]
     run_in_parallel(tmp_path, ((point.replace(" ", "-"), partial(at, point.partition(":")[0])) for point in points))
+
+
+# All in one group: a parent, who follows it, and a graph. Whoever runs too early, or lost a value, fails.
+SAME_N = 'test \\"$CHRONEX_FROM_{}_N\\" = \\"$CHRONEX_SCHEDULED_TIME\\"'
+HAND_OVER = 'echo n=$CHRONEX_SCHEDULED_TIME >> \\"$CHRONEX_OUTPUT\\"'
+TOGETHER = (
+    f'[groups.one]\nlimit = 1\n[jobs.parent]\n{EVERY_SECOND}overlap = "queue_one"\ngroups = ["one"]\n'
+    f'run = "{NOTE_START}; {ONE_AT_ONCE}; {HAND_OVER}"\n'
+    f'[jobs.follower]\nafter = "parent"\noverlap = "queue"\ngroups = ["one"]\npriority = 3\n'
+    f'run = "{NOTE_START}; {ONE_AT_ONCE}; {SAME_N.format("PARENT_MAIN")}"\n'
+    f'[jobs.graph]\n{EVERY_SECOND}overlap = "queue_one"\ngroups = ["one"]\n'
+    f'[[jobs.graph.tasks]]\nname = "one"\nneeds = []\nrun = "{NOTE_START}; {ONE_AT_ONCE}; {HAND_OVER}"\n'
+    f'[[jobs.graph.tasks]]\nname = "two"\nneeds = ["one"]\nrun = "{NOTE_START}; {ONE_AT_ONCE}; {SAME_N.format("ONE")}"\n'
+)
+
+
+def together_after(chance: Random, kills: int, machine: Machine) -> None:
+    killed = KilledDaemon(machine)
+    killed.describe(TOGETHER)
+    for _ in range(kills):
+        daemon = machine.start(quiet=True)
+        time.sleep(chance.uniform(0.3, 2.5))  # at a random time on purpose
+        daemon.kill()
+        daemon.wait()
+    killed.run_to_end()
+    occurrences = killed.check()
+    assert not (machine.directory / "exceeded").exists()
+    failed = {one.reason for one in occurrences if one.state == "failed"}
+    assert not failed, "a task or a job began before what it needs had ended, or a value was lost"
+    verified = machine.chronex("verify")
+    assert verified.returncode == 0, verified.stdout
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("part", range(10))
+def test_groups_and_graphs_hold_over_daemons_killed_at_any_time(tmp_path: Path, part: int) -> None:
+    names = [f"together, {part}, {number}" for number in range(4)]
+    run_in_parallel(tmp_path, ((name, partial(together_after, drawn_for(name), 12)) for name in names))

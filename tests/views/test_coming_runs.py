@@ -53,8 +53,12 @@ def random_job(random: Random, number: int) -> Job:
         moves = OnExcluded.SKIP if "@every" in text else random.choice(list(OnExcluded))
         excluded = (calendar(random, "off"),) if random.random() < 0.7 else ()
         blackout = (calendar(random, "dark"),) if random.random() < 0.6 else ()
+        workday = random.choice(((), (), (1, -1), (2, 5, -3)))
         rules = CalendarRules(
-            excluded=excluded, on_excluded=moves if excluded else OnExcluded.SKIP, blackout=blackout
+            excluded=excluded,
+            on_excluded=moves if excluded and not workday else OnExcluded.SKIP,
+            workday=workday,
+            blackout=blackout,
         )
         policy["calendars"] = rules
     return Job(id=f"job-{number}", schedule=text, timezone="Europe/Berlin", overlap=OverlapPolicy.ALLOW,

@@ -2,15 +2,12 @@
 
 When others give back a place no list of coming runs can know, so such a list names what a run may wait for, and
 `simulate` says when it starts, for the durations that it is given. Both are held to what the simulated engine does.
-
-Not drawn, because the simulation is not exact there (specs/groups.md, section 9): a queue that stands in a blackout, and
-`cancel_running` of a job with a schedule that waits for a parent.
 """
 
 from __future__ import annotations
 
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -54,7 +51,8 @@ def drawn(random: Random) -> Week:
         jobs.append(_job(random, "follows", schedule="", after=tuple(random.sample(names, random.choice((1, 1, 2))))))
     if random.random() < 0.5:
         window = random.choice(("", " {window:25m}"))
-        jobs.append(_job(random, "waits", schedule=f"5 3-23 * * *{window}", after=(random.choice(names),)))
+        minutes = random.choice(("5", "5", "*/10"))
+        jobs.append(_job(random, "waits", schedule=f"{minutes} 3-23 * * *{window}", after=(random.choice(names),)))
     takes = {job.id: random.choice((5 * SECOND, 3 * MINUTE, 11 * MINUTE, 34 * MINUTE)) for job in jobs}
     return Week(jobs, takes, random.choice((1, 2, 50)))
 
@@ -62,10 +60,10 @@ def drawn(random: Random) -> Week:
 def _job(random: Random, name: str, schedule: str, after: tuple[str, ...] = ()) -> Job:
     today = START // DAY
     off = JobCalendar(name="off", times=tuple(today * 86_400 + hour * 3_600 for hour in (5, 7, 11, 12)))
-    dark = JobCalendar(name="dark", times=off.times[2:])
-    overlap = random.choice([one for one in OverlapPolicy if not after or one is not OverlapPolicy.CANCEL_RUNNING])
-    has_queue = overlap not in (OverlapPolicy.SKIP, OverlapPolicy.ALLOW)
-    rules = CalendarRules(excluded=(off,), blackout=() if has_queue or random.random() < 0.5 else (dark,))
+    darkens = today * 86_400 + random.choice((3, 9, 14)) * 3_600 + random.choice((0, 240))
+    dark = JobCalendar(name="dark", times=(darkens, darkens + random.choice((600, 3_600, 14_400))))
+    overlap = random.choice(list(OverlapPolicy))
+    rules = CalendarRules(excluded=(off,), blackout=() if random.random() < 0.5 else (dark,))
     return Job(
         id=name,
         schedule=schedule,
@@ -168,3 +166,98 @@ def test_previews_of_those_who_wait_hold_for_many_seeds(first: int) -> None:
     for seed in range(first, first + 50):
         check_simulated(drawn(Random(f"many {seed}")))
         check_forecast(drawn(Random(f"many {seed}")))
+
+
+# -- each of these was told otherwise once, or depended on how often the engine looked ---------------------------
+
+
+def a_job(name: str, schedule: str, **more: Any) -> Job:
+    return Job(id=name, schedule=schedule, tasks=(Task(name="t", run=("true",)),), **more)
+
+
+def minutes(week: Week, job: str) -> list[str]:
+    """What the engine makes of a job's first instants: how each ended, and the minutes at which it began and ended."""
+    _, real = played_by_the_engine(week)
+    ours = sorted((nominal, one) for (name, nominal), one in real.items() if name == job)
+    begun = [(one, "-" if one.started_ms is None else (one.started_ms - START) // MINUTE) for _, one in ours]
+    return [f"{one.state} {at} {((one.finished_ms or 0) - START) / MINUTE:g}" for one, at in begun][:4]
+
+
+DARK = CalendarRules(blackout=(JobCalendar(name="dark", times=(START // 1000 + 2_460, START // 1000 + 6_000)),))
+TEN = "*/10 0 * * *"
+CASES = {
+    "a run ends in a blackout: all that wait for it are skipped then": (
+        Week([a_job("a", TEN, overlap=OverlapPolicy.QUEUE, calendars=DARK)], {"a": 35 * MINUTE}, 50),
+        "a",
+        ["completed 10 45", "skipped - 45", "skipped - 45", "skipped - 45"],
+    ),
+    "a window is over for the first in line: the one behind it has its turn": (
+        Week(
+            [
+                a_job("a", "*/10 0 * * * {window:12m}", overlap=OverlapPolicy.QUEUE, groups={"one": 1}),
+                a_job("b", "5 0 * * *", groups={"one": 1}),
+            ],
+            {"a": MINUTE, "b": 28 * MINUTE},
+            50,
+        ),
+        "a",
+        ["skipped - 30", "skipped - 33", "completed 33 34", "completed 40 41"],
+    ),
+    "those that their parent lets go are newcomers: of several the newest wins": (
+        Week(
+            [
+                a_job("etl", "8 0 * * *"),
+                a_job("a", TEN, after=("etl",), overlap=OverlapPolicy.CANCEL_RUNNING),
+            ],
+            {"etl": 25 * MINUTE, "a": 2 * MINUTE},
+            50,
+        ),
+        "a",
+        ["canceled 33 33", "skipped - 33", "completed 33 35", "completed 40 42"],
+    ),
+    "one that is let go when the next is due comes behind it": (
+        Week(
+            [
+                a_job("etl", "10 0 * * *"),
+                a_job("a", "15,20 0 * * *", after=("etl",), overlap=OverlapPolicy.SKIP, groups={"one": 1}),
+                a_job("b", "16 0 * * *", groups={"one": 1}),
+            ],
+            {"etl": 10 * MINUTE, "a": MINUTE, "b": 8 * MINUTE},
+            50,
+        ),
+        "a",
+        ["skipped - 20", "completed 24 25"],
+    ),
+    "of those that are let go and those that are due the highest priority is first": (
+        Week(
+            [
+                a_job("etl", "0,20 0 * * *"),
+                a_job("first", "25 0 * * *", after=("etl",), priority=5),
+                a_job("a", "30 0 * * *"),
+            ],
+            {"etl": 10 * MINUTE, "first": 5 * MINUTE, "a": MINUTE},
+            1,
+        ),
+        "a",
+        ["completed 35 36"],
+    ),
+    "a rate lets a line go on when a canceled run would have ended": (
+        Week(
+            [
+                a_job("a", "0,6,12 1 * * *", overlap=OverlapPolicy.CANCEL_RUNNING, groups={"slow": 1}),
+                a_job("b", "13 1 * * *", groups={"slow": 1}, priority=50),
+            ],
+            {"a": 40 * MINUTE, "b": MINUTE},
+            50,
+        ),
+        "b",
+        ["completed 100 101"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_happens_as_worked_out_by_hand_and_is_simulated_so(case: str) -> None:
+    week, job, expected = CASES[case]
+    assert minutes(week, job) == expected
+    check_simulated(week)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,6 +83,8 @@ def _edited_file(job: str | None, config: str | None, store: str | None) -> Edit
 def _edit_until_decided(
     edited: EditedFile, copy: Path, job: str | None, store: str | None, *, is_sure: bool, dry_run: bool
 ) -> int:
+    from chronex.errors import JobChainError
+
     while True:
         _open_editor(copy, job)
         new = copy.read_bytes()
@@ -89,11 +92,17 @@ def _edit_until_decided(
             out("nothing was edited")
             return 0
         found = _read_or_report(edited, new)
+        try:
+            answer = _decide(edited, new, found, store, is_sure=is_sure, dry_run=dry_run) if found else None
+        except JobChainError as error:  # a mistake too, which only the store could find
+            found, answer = None, None
+            for problem in error.problems:
+                err(terminal_safe(str(problem)))
+        if answer is not None:
+            return answer
         if found is not None:
-            answer = _decide(edited, new, found, store, is_sure=is_sure, dry_run=dry_run)
-            if answer is not None:
-                return answer
-        elif is_sure or dry_run or choose_letter("edit again? [Y/n]", "ny") == "n":
+            continue
+        if is_sure or dry_run or choose_letter("edit again? [Y/n]", "ny") == "n":
             return 2
 
 
@@ -148,10 +157,10 @@ def _decide(
 
     place = store_place(store)
     if isinstance(place, Path) and not place.exists():
-        losses = _show(MemoryStore(), edited, found)
+        losses = _show(MemoryStore(), edited, new, found)
     else:
         with open_place(place, create=False) as opened:
-            losses = _show(opened, edited, found)
+            losses = _show(opened, edited, new, found)
     if dry_run:
         out("dry run: nothing was changed")
         return 0
@@ -173,16 +182,17 @@ def _decide(
     return 0
 
 
-def _show(store: Store, edited: EditedFile, found: JobFile) -> int:
+def _show(store: Store, edited: EditedFile, new: bytes, found: JobFile) -> int:
     """Print what an apply would do; how many jobs would go, where they are most of them."""
     from chronex.daemon.reload import file_source
     from chronex.engine.update import Policy, UpdateOptions
+    from chronex.jobfile.parent_places import place_of_parent
     from chronex.storage.records import Reading
     from chronex.views.apply_preview import preview
 
-    way = UpdateOptions(
-        Policy(found.settings.update_policy), owns=file_source(edited.source)._replace(groups=found.groups)
-    )
+    places = partial(place_of_parent, [(str(edited.file), new)])  # the text is in no file yet
+    owner = file_source(edited.source)._replace(groups=found.groups, place_of_parent=places)
+    way = UpdateOptions(Policy(found.settings.update_policy), owns=owner)
     wanted = {job.id: job for job in found.jobs}
     seen = store.view(lambda tx: preview(Reading(tx), found.jobs, store.now(), way))
     lines = preview_lines(

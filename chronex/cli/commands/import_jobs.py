@@ -118,12 +118,17 @@ def _write(text: str, output: str, force: bool) -> None:
         out(text.rstrip("\n"))
         return
     path = Path(output)
+    if os.path.lexists(path) and not (path.is_file() or path.is_symlink()):
+        hint = "--check compares without writing, and -o - prints the jobs"
+        raise UsageError(f"{terminal_safe(output)} is not a file that could be written over; {hint}")
     if not force and os.path.lexists(path):
         raise UsageError(f"{terminal_safe(output)} is there already; --force replaces it, or choose another --output")
     try:
         write_private_file(path, text.encode(), replace=force)
     except OSError as error:
-        raise UsageError(f"cannot write {terminal_safe(output)}: {error.strerror}; choose another --output") from None
+        raise UsageError(
+            f"cannot write {terminal_safe(output)}: {(error.strerror or str(error)).lower()}; choose another --output"
+        ) from None
 
 
 def _read(source: str, paths: list[str], zone: Zone, options: ImportOptions) -> Import:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from random import Random
 
 from msgspec.structs import replace
 
 from chronex.engine.lifecycle import Lifecycle
+from chronex.engine.plan import NO_CHANCE
 from chronex.engine.update.diff import (
     DEFAULT_WINDOW_MS,
     Change,
@@ -125,10 +125,10 @@ def _write(records: Records, change: JobChange, actor: str, data: dict[str, int]
 
 
 def _write_occurrences(records: Records, change: JobChange, events: list[Event]) -> None:
-    lifecycle = Lifecycle(records, "", Random(0), [], events)  # noqa: S311  nothing is drawn
     reason = (
         Reason(ReasonCode.JOB_REMOVED) if change.job is None else Reason(ReasonCode.REPLACED, str(change.job.version))
     )
+    lifecycle = Lifecycle(records, "", NO_CHANCE, [], events)  # nothing is drawn
     for one in change.withdrawn:
         lifecycle.end_unstarted(one, OccurrenceState.CANCELED, reason)
     for one in change.restored:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from functools import cached_property
 from random import Random
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from chronex.engine.clock_steps import begun_at
 from chronex.engine.plan import NO_CHANCE, due_time, next_plan_ms
 from chronex.engine.update.calendar_changes import exclude_the_same, with_kept_calendars
 from chronex.engine.update.job_chains import refuse_broken_chains
-from chronex.engine.update.sources import JobSource, check_source, is_owned
+from chronex.engine.update.sources import JobSource, check_source, is_owned, no_place
 from chronex.errors import CustomScheduleError, DamagedRecordError
 from chronex.model.job import Counters, Job, JobProgress, JobVersion, check_new_name
 from chronex.model.occurrence import Occurrence
@@ -176,7 +177,8 @@ def plan_changes(reading: Reading, wanted: Iterable[Job], now_ms: int, options: 
             check_source(present.get(job.id), source)
     known = {job.id for job in wanted}
     before = dict(present)
-    changes = [_change(reading, present.pop(job.id, None), job, now_ms, options) for job in wanted]
+    begun = BegunNow(reading, now_ms)
+    changes = [_change(reading, present.pop(job.id, None), job, now_ms, options, begun) for job in wanted]
     removed = [
         job
         for job in present.values()
@@ -186,7 +188,7 @@ def plan_changes(reading: Reading, wanted: Iterable[Job], now_ms: int, options: 
     kept = {name: job for name, job in present.items() if name not in gone}
     after = {**kept, **{job.id: job for job in wanted}}
     if any(job.after for job in after.values()):
-        refuse_broken_chains(before, after)
+        refuse_broken_chains(before, after, no_place if source is None else source.place_of_parent)
     return changes + [removal(reading, job) for job in removed]
 
 
@@ -208,9 +210,25 @@ def _owns(owner: Owns | JobSource, job: Job) -> bool:
     return is_owned(job, owner.name) if isinstance(owner, JobSource) else owner(job)
 
 
-def _change(reading: Reading, old: Job | None, new: Job, now_ms: int, options: UpdateOptions) -> JobChange:
+class BegunNow:
+    """The fields of a progress whose instants count from now, none of them decided before.
+
+    What the store knows of clocks is read once for an update: 100,000 new jobs would read it as often.
+    """
+
+    def __init__(self, reading: Reading, now_ms: int) -> None:
+        self._reading, self._now_ms = reading, now_ms
+
+    @cached_property
+    def fields(self) -> dict[str, Any]:
+        return {**begun_at(self._reading.tx, self._now_ms), "decided_from_ms": None, "decided": ()}
+
+
+def _change(
+    reading: Reading, old: Job | None, new: Job, now_ms: int, options: UpdateOptions, begun: BegunNow
+) -> JobChange:
     if old is None:
-        job = _new(reading, new, now_ms)
+        job = _new(reading, new, now_ms, begun)
         return JobChange(Change.NEW, None, job, restored=_restored(reading, job, now_ms))
     if new.written and old.written == new.written:
         new = replace(new, schedule=old.schedule)  # `@once +20m` counts from when it was first applied
@@ -228,16 +246,16 @@ def _change(reading: Reading, old: Job | None, new: Job, now_ms: int, options: U
     is_moved = has_other_instants(old, job, now_ms)
     if options.policy is Policy.GRACEFUL and old.enabled:
         if is_moved:
-            return _graceful(reading, old, job, now_ms)
+            return _graceful(reading, old, job, now_ms, begun)
         return _with_next_plan(JobChange(Change.CHANGED, old, job), now_ms)
-    return _immediate(reading, old, job, now_ms, options, is_moved=is_moved)
+    return _immediate(reading, old, job, now_ms, options, begun, is_moved=is_moved)
 
 
-def _new(reading: Reading, new: Job, now_ms: int) -> Job:
+def _new(reading: Reading, new: Job, now_ms: int, begun: BegunNow) -> Job:
     """Its first version; one that was here before goes on counting, because old occurrences name their version."""
     version = last_version(reading, check_new_name(new.id), 0) + 1
-    begun = {"cursor_ms": now_ms, "anchor_ms": now_ms, "created_ms": now_ms, **_begun_at(reading, now_ms)}
-    progress = replace(_progress_before(reading, new, version - 1), job=new.id, **begun)
+    fields = {"cursor_ms": now_ms, "anchor_ms": now_ms, "created_ms": now_ms, **begun.fields}
+    progress = replace(_progress_before(reading, new, version - 1), job=new.id, **fields)
     blank = replace(new, version=version, updated_ms=now_ms, progress=progress)
     return blank.progressed(next_ms=_next_plan_ms(blank, now_ms))
 
@@ -256,13 +274,8 @@ def _progress_before(reading: Reading, new: Job, last: int) -> JobProgress:
     return replace(new.progress, **{"counters": Counters(), **kept})
 
 
-def _begun_at(reading: Reading, now_ms: int) -> dict[str, Any]:
-    """Its instants count from now, and none of them was decided before."""
-    return {**begun_at(reading.tx, now_ms), "decided_from_ms": None, "decided": ()}
-
-
 def _immediate(
-    reading: Reading, old: Job, job: Job, now_ms: int, options: UpdateOptions, *, is_moved: bool
+    reading: Reading, old: Job, job: Job, now_ms: int, options: UpdateOptions, begun: BegunNow, *, is_moved: bool
 ) -> JobChange:
     skipped_span = None
     if is_moved:
@@ -270,7 +283,7 @@ def _immediate(
         skipped_span = _skipped_span(old, now_ms)
         is_new_text = (old.schedule, old.timezone) != (job.schedule, job.timezone)
         anchor_ms = now_ms if is_new_text else job.progress.anchor_ms
-        job = job.progressed(cursor_ms=now_ms, anchor_ms=anchor_ms, **_begun_at(reading, now_ms))
+        job = job.progressed(cursor_ms=now_ms, anchor_ms=anchor_ms, **begun.fields)
     newest = reading.occurrences(job.id, limit=_MOST_WAITING)
     last_ms = now_ms + options.window_ms if options.policy is Policy.WINDOWED else None
     rewritten: list[Occurrence] = []
@@ -322,7 +335,7 @@ def _restored(reading: Reading, job: Job, now_ms: int, also_ms: int | None = Non
     )
 
 
-def _graceful(reading: Reading, old: Job, job: Job, now_ms: int) -> JobChange:
+def _graceful(reading: Reading, old: Job, job: Job, now_ms: int, begun: BegunNow) -> JobChange:
     """The next occurrence of the old schedule happens and its period ends; from there on the new one counts."""
     skipped_span, cursor = _skipped_span(old, now_ms), old.progress.cursor_ms or now_ms
     added: tuple[Occurrence, ...] = ()
@@ -336,7 +349,7 @@ def _graceful(reading: Reading, old: Job, job: Job, now_ms: int) -> JobChange:
             added = (_last_of(old, first, now_ms),)
     is_new_text = (old.schedule, old.timezone) != (job.schedule, job.timezone)
     anchor_ms = cursor if is_new_text else job.progress.anchor_ms
-    job = job.progressed(cursor_ms=cursor, anchor_ms=anchor_ms, **_begun_at(reading, now_ms))
+    job = job.progressed(cursor_ms=cursor, anchor_ms=anchor_ms, **begun.fields)
     restored = _restored(reading, job, now_ms, first)
     return _with_next_plan(
         JobChange(Change.CHANGED, old, job, added=added, restored=restored, skipped_span=skipped_span), now_ms

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
-from chronex.errors import JobChainError
+from chronex.engine.update.sources import PlaceOfParent, no_place
+from chronex.errors import ChainProblem, JobChainError
 from chronex.model.circles import circle_in
 from chronex.model.job import Job
 from chronex.model.policies import RunOn
@@ -14,49 +16,71 @@ from chronex.text.suggestions import nearest
 LONGEST_CHAIN = 50
 
 
-def refuse_broken_chains(before: Mapping[str, Job], after: Mapping[str, Job]) -> None:
+def refuse_broken_chains(
+    before: Mapping[str, Job], after: Mapping[str, Job], place_of: PlaceOfParent = no_place
+) -> None:
     """JobChainError with every reason why the jobs of a store cannot become these."""
     following = {name: job for name, job in after.items() if job.after}
-    problems = list(_missing(before, after, following))
+    problems = list(_missing(before, after, following, place_of))
     circle = circle_in({name: job.after for name, job in following.items()})
     if circle is not None:
-        problems.append(f"the jobs follow each other: {' -> '.join(circle)}; one of them must not follow the next")
-    elif (longest := _longest(following)) > LONGEST_CHAIN:
-        problems.append(
-            f"{longest} jobs follow one another; at most {LONGEST_CHAIN}: let some of them be tasks of one"
+        sentence = f"the jobs follow each other: {' -> '.join(circle)}; one of them must not follow the next"
+        places = (place_of(*link) for link in pairwise(circle))
+        problems.append(ChainProblem(sentence, next(filter(None, places), "")))
+    elif len(longest := _longest(following)) > LONGEST_CHAIN:
+        sentence = (
+            f"{len(longest)} jobs follow one another; at most {LONGEST_CHAIN}: let some of them be tasks of one"
         )
+        problems.append(ChainProblem(sentence, place_of(*longest[:2])))
     if problems:
         raise JobChainError(problems)
 
 
-def _missing(before: Mapping[str, Job], after: Mapping[str, Job], following: Mapping[str, Job]) -> Iterator[str]:
+def _missing(
+    before: Mapping[str, Job], after: Mapping[str, Job], following: Mapping[str, Job], place_of: PlaceOfParent
+) -> Iterator[ChainProblem]:
     for name, job in following.items():
         for parent in job.after:
-            if parent in after:
-                if after[parent].run_on is RunOn.EACH and not after[parent].target:
-                    yield f"{name} cannot follow {parent}, which runs on each node; follow that of one node"
-                continue
-            if parent in before:
-                way = f"{name} -> {parent}"
-                yield f"{parent} would be removed, and {name} follows it ({way}); remove both, or neither"
-            else:
-                meant = nearest(parent, (one for one in after if one != name))
-                hint = f"did you mean {meant}?" if meant else "apply that job first, or name another one"
-                yield f"{name} follows {parent}, and there is no such job; {hint}"
+            if (sentence := _why_not(name, parent, before, after)) is not None:
+                yield ChainProblem(sentence, place_of(name, parent))
 
 
-def _longest(following: Mapping[str, Job]) -> int:
-    """How many jobs the longest chain has; there is no circle."""
+def _why_not(name: str, parent: str, before: Mapping[str, Job], after: Mapping[str, Job]) -> str | None:
+    """Why `name` cannot follow `parent`; None where it can."""
+    if parent in after:
+        if after[parent].run_on is RunOn.EACH and not after[parent].target:
+            return f"{name} cannot follow {parent}, which runs on each node; follow that of one node"
+        return None
+    if parent in before:
+        other = after[name].source
+        of_other = f" of {other}" if other.startswith("/") and other != before[parent].source else ""
+        way = f"{name} -> {parent}"
+        return f"{parent} would be removed, and {name}{of_other} follows it ({way}); remove both, or neither"
+    meant = nearest(parent, (one for one in after if one != name))
+    hint = f"did you mean {meant}?" if meant else "apply that job first, or name another one"
+    return f"{name} follows {parent}, and there is no such job; {hint}"
+
+
+def _longest(following: Mapping[str, Job]) -> list[str]:
+    """The longest chain, the last job of it first; there is no circle."""
+    before_it: dict[str, str | None] = {}
     depth: dict[str, int] = {}
     for name in following:
         left = [name]
         while left:
             at = left[-1]
-            before = following[at].after if at in following else ()
-            unknown = [parent for parent in before if parent not in depth]
+            parents = following[at].after if at in following else ()
+            unknown = [parent for parent in parents if parent not in depth]
             if unknown:
                 left += unknown
-            else:
-                depth[at] = 1 + max((depth[parent] for parent in before), default=0)
-                left.pop()
-    return max(depth.values(), default=0)
+                continue
+            before_it[at] = max(parents, key=lambda one: depth[one], default=None)
+            parent = before_it[at]
+            depth[at] = 1 + (depth[parent] if parent is not None else 0)
+            left.pop()
+    chain: list[str] = []
+    at_last: str | None = max(depth, key=lambda one: depth[one], default=None)
+    while at_last is not None:
+        chain.append(at_last)
+        at_last = before_it[at_last]
+    return chain

@@ -41,7 +41,7 @@ def find_jobs(document: Document, assume: Assumptions) -> FinderResult:
     findings.extend(many_jobs_in_a_minute(unspread, assume.reference_ms))
     if not inspected.problems:  # what is refused is put right first
         findings.extend(jobs_without_timeout(document, [site for site, one in schedules if not one.has_timeout]))
-    return FinderResult(sites, findings)
+    return FinderResult(sites, findings, inspected.jobs)
 
 
 def find_triggers(document: Document, assume: Assumptions) -> FinderResult:
@@ -55,7 +55,7 @@ def find_triggers(document: Document, assume: Assumptions) -> FinderResult:
         if not is_broken or not (is_trigger_name(document.path) or '"expression"' in document.text):
             return FinderResult([], [])
     sites = [_job_file_site(schedule, document, assume) for schedule in inspected.schedules]
-    return FinderResult(sites, list(job_file_findings(document, inspected)))
+    return FinderResult(sites, list(job_file_findings(document, inspected)), inspected.jobs)
 
 
 def _job_file_site(schedule: WrittenSchedule, document: Document, assume: Assumptions) -> ScheduleSite:

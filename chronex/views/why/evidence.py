@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 from chronex.model.event import EVENTS, Event
 from chronex.model.job import Job
-from chronex.model.occurrence import Attempt, Occurrence, Run
+from chronex.model.occurrence import Attempt, Occurrence, Run, is_limited_by_process
+from chronex.model.process_settings import refused_beyond
 from chronex.model.reasons import ReasonCode, text_of
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
+from chronex.text.sizes import rough_size, size_text
 from chronex.timing.zones import Zone
 from chronex.views.why.across_nodes import where
 from chronex.views.why.answer import Link, Source, stamp
@@ -89,7 +91,25 @@ def run_links(reading: Reading, occurrence: Occurrence, zone: Zone, names: dict[
         for one in attempts
         if one.values_problem
     ]
-    return [*tried, *told, *(link for run in runs for link in _run_links(run, zone))]
+    refused = list(_memory_links(reading, occurrence, attempts))
+    return [*tried, *told, *refused, *(link for run in runs for link in _run_links(run, zone))]
+
+
+def _memory_links(reading: Reading, occurrence: Occurrence, attempts: list[Attempt]) -> Iterator[Link]:
+    """A program that is refused memory says so in its own way, mostly with exit code 1: whoever asks should know that
+    there was a limit, and how near to it the command came. That it was the cause nobody can tell."""
+    failed = [one for one in attempts if one.state is AttemptState.FAILED and is_limited_by_process(one.usage)]
+    job = reading.version_run(occurrence) if failed else None
+    limits = {} if job is None else {task.name: task.limits for task in job.tasks}
+    for one in failed:
+        limit = limits.get(one.task)
+        if limit is None or limit.memory is None or one.reason.code is ReasonCode.MEMORY_LIMIT:
+            continue
+        fact = f"{one.task}: its memory was limited to {size_text(limit.memory)}, process by process"
+        refused = f"a process that asks for more than {size_text(refused_beyond(limit.memory))} is refused it"
+        peak = one.usage.peak_kib if one.usage is not None else None
+        had = "its peak is not known" if peak is None else f"at its peak it had {rough_size(peak * 1024)}"
+        yield Link(f"{fact}: {refused}, and may fail for that; {had}", one.finished_ms, Source.RECORD)
 
 
 def _attempt_names(attempt: Attempt) -> dict[str, Any]:

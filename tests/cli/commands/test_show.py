@@ -146,5 +146,5 @@ def test_a_dry_run_says_what_a_job_will_follow_and_a_missing_parent_is_refused(
     place = Directory(tmp_path)
     assert run_apply(place.options(GRAPH)._replace(dry_run=True)) == 0
     assert "new        b\n  follows   a\n" in capsys.readouterr().out
-    with pytest.raises(JobChainError, match="b follows c, and there is no such job"):
+    with pytest.raises(JobChainError, match=r"chronex.toml:\d+:\d+: b follows c, and there is no such job"):
         run_apply(place.options(GRAPH.replace('after = "a"', 'after = "c"')))

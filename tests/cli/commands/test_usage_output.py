@@ -112,6 +112,7 @@ def test_show_tells_what_is_usual_and_what_held_the_limits(store: Path, printed:
         "           variables from /e\n",
         "           secret A from file:/a\n           secret B from the daemon's environment\n",
         "           limits of the last run: held process by process, because no control group is delegated",
+        "           a process is refused memory beyond 1GiB; it had 60MiB at its peak\n",
         "expect     no longer than usual\n",
     ):
         assert expected in text, (expected, text)

@@ -9,10 +9,12 @@ from msgspec.structs import replace
 
 from chronex.engine.commands.actor import Actor
 from chronex.engine.commands.control import pause
+from chronex.engine.orders import AttemptEnd
 from chronex.engine.update import apply_jobs
 from chronex.model.job import Job, Task
-from chronex.model.occurrence import occurrence_id
+from chronex.model.occurrence import Usage, occurrence_id
 from chronex.model.policies import DstSetting, SpreadPolicy
+from chronex.model.process_settings import ResourceLimits
 from chronex.model.states import AttemptState
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, Records
@@ -257,3 +259,33 @@ def test_what_is_due_while_a_retry_waits_is_told_as_skipped_and_later_ones_are_n
     assert [answer.cause for answer in told] == [Cause.RETRY_WAITS, Cause.RETRY_WAITS, Cause.WILL_RUN]
     assert told[0].summary == "it will be skipped: an earlier occurrence waits for its retry"
     assert launch.occurrence.id in told[0].links[1].fact
+
+
+@pytest.mark.parametrize(
+    ("usage", "told"),
+    [
+        (
+            Usage(1, 9_216, limits_by="process"),
+            "main: its memory was limited to 64MiB, process by process: a process that asks for more than 128MiB is refused "
+            "it, and may fail for that; at its peak it had 9.0MiB",
+        ),
+        (Usage(1, None, limits_by="cgroup, process"), "its peak is not known"),
+        (Usage(1, 9_216, limits_by="cgroup"), None),
+        (None, None),
+    ],
+)
+def test_a_failure_under_a_memory_limit_of_processes_is_told_with_its_peak(
+    usage: Usage | None, told: str | None
+) -> None:
+    """A program that is refused memory ends as it likes, mostly with exit code 1."""
+    limited = Task(name="main", run=("true",), limits=ResourceLimits(memory=64 * 2**20))
+    machine = SteppedEngine(tasks=(limited,))
+    (launch,) = machine.tick(FIRST)
+    end = AttemptEnd(AttemptState.FAILED, exit_code=1, usage=usage)
+    machine.store.update(machine.engine.ended(launch.attempt, end, FIRST + 100))
+    facts = [link.fact for link in ask(machine.store, "job", FIRST, FIRST + 200).links]
+    assert (
+        [told in fact for fact in facts if "memory" in fact] == [True]
+        if told
+        else not any("memory" in f for f in facts)
+    )
