@@ -60,10 +60,14 @@ def _child(begin: Begin) -> tuple[int, socket.socket]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     parent = os.getpid()
     child = os.fork()
-    if child:
-        theirs.close()
-        return child, ours
-    ours.close()
+    if child == 0:
+        ours.close()
+        _wait_for_orders(theirs, parent, begin)
+    theirs.close()
+    return child, ours
+
+
+def _wait_for_orders(theirs: socket.socket, parent: int, begin: Begin) -> NoReturn:
     _end_with(parent, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     text, received, _, _ = socket.recv_fds(theirs, 1 << 20, 1)
