@@ -81,15 +81,19 @@ class Board(Screen[None]):
         return cast("ChronexApp", self.app)
 
     def compose(self) -> ComposeResult:
+        """With the first view in place, so that the first frame is styled, laid out and painted once."""
+        self._measure(self.app.size.width, self.app.size.height)
+        first = self.dashboard.options.screen
+        self.views[first] = _view_class(first)(self.state, self.palette)
+        self.views[first].display = True
         yield self._bars["top"]
         yield self._bars["notice"]
-        yield Container(id="body")
+        yield Container(self.views[first], id="body")
         yield Input(id="filter", placeholder="name, tag:etl, state:failed, -word", select_on_focus=False)
         yield self._bars["command"]
         yield self._bars["keys"]
 
     async def on_mount(self) -> None:
-        self._measure(self.app.size.width, self.app.size.height)
         await self.dashboard.begin()
 
     def on_resize(self, event: Resize) -> None:
