@@ -134,6 +134,12 @@ async def test_a_daemon_that_dies_and_returns_is_told_without_a_key(tmp_path: Pa
         assert "running 0:42" in frame
 
 
+async def test_why_there_is_no_output_is_read_whole_in_a_narrow_window(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="warm-cache")), (40, 12)) as driver:
+        frame = await driver.press("l")
+        assert " ".join(frame.split()).find("this job has not run yet, so there is no output") > 0
+
+
 async def test_a_store_that_is_moved_away_and_comes_back(example_store: Path) -> None:
     aside = example_store.with_name("aside")
     async with driven(app_on(example_store)) as driver:

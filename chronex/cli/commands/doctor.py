@@ -22,7 +22,7 @@ _NO_STORE = {"StoreRefusedError", "ForeignStoreError"}
 def doctor(
     store: StorePath = None,
     form: Form = "text",
-    repair: Annotated[bool, typer.Option("--repair", help="Put right what can be put right.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired.")] = False,
 ) -> int:
     """Check the store and the machine: records, space, permissions; zone data, clock, service, and whether the
     programs, directories, users, files of variables and secrets that jobs name are there. Exit 1: something is wrong.
