@@ -101,7 +101,10 @@ def _report_lines(report: Any, repaired: dict[str, Any] | None) -> Iterator[str]
         records = sum(report.figures["records"].values())
         used = report.figures["used_bytes"] / report.figures["map_bytes"]
         yield f"{report.store}: {records} records, {used:.1%} of the map used"
-    yield "the store is sound" if report.is_sound else "the store needs attention"
+    if report.is_sound:
+        yield "the store is sound"
+    elif report.figures:  # without a store the finding above has said all
+        yield "the store needs attention"
 
 
 def _check_lines(checks: list[Check]) -> Iterator[str]:
