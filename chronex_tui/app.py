@@ -139,7 +139,8 @@ class ChronexApp(App[int]):
         self.held_snapshot: Snapshot | None = None
         for name in THEMES:
             self.register_theme(textual_theme(name))
-        self.theme = f"chronex-{options.theme}"
+        self.theme = self._styled_theme = f"chronex-{options.theme}"
+        self.stylesheet.set_variables(self.get_css_variables())
 
     def get_default_screen(self) -> Screen[None]:
         return Board(self.state, self.palette)
@@ -160,6 +161,12 @@ class ChronexApp(App[int]):
         self.live.start()
         self.board.set_interval(TICK_S, self._tick)
         self.requests.request_screen()
+
+    def refresh_css(self, animate: bool = True) -> None:
+        """Textual parses and matches all rules once more when it begins, a tenth of the time to the first frame."""
+        if self.theme != self._styled_theme:
+            self._styled_theme = self.theme
+            super().refresh_css(animate)
 
     def get_driver_class(self) -> type[Driver]:
         return exit_with_terminal(super().get_driver_class())

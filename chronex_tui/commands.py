@@ -250,7 +250,7 @@ class StoreCommands:
     def _when_and_how(self, item: RunItem) -> str:
         job = self.state.job_of(item.key.job)
         zone = self.state.display.zone_of(job) if job else self.state.display.board_zone
-        spent = f", {took(item, self.state.now_ms)}" if item.started_ms else ""
+        spent = f", {took(item, self.state.display)}" if item.started_ms else ""
         return f"{full_stamp(item.key.nominal_ms, zone)}: {word(state_of(item))}{spent}"
 
     def replay(self) -> None:

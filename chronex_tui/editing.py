@@ -92,6 +92,7 @@ def edit_definition(app: ChronexApp, name: str, source: str) -> None:
     try:
         file, line = definition_of(name, source)
         call = editor_call(editor_command(os.environ), file, line)
+        before = _written(file)
         with app.suspend():
             problem = _run(call)
         app.key_order.drop_waiting()
@@ -101,9 +102,20 @@ def edit_definition(app: ChronexApp, name: str, source: str) -> None:
         problem = "this terminal cannot be given to an editor"
     if problem:
         app.notify(problem, severity="warning", markup=False)
+    elif _written(file) == before:
+        app.notify("nothing was saved", timeout=3)
     else:
         command = on_store(f"chronex apply {shlex.quote(str(file))}", app.options.store_option)
-        app.notify(f"what you saved counts once it is applied: {cell_safe(command)}", timeout=10, markup=False)
+        app.notify(f"saved; apply it with: {cell_safe(command)}", timeout=10, markup=False)
+
+
+def _written(file: Path) -> tuple[int, int, int] | None:
+    """Changes when the file is written, also where the editor puts another in its place; None where it is gone."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
 def _run(call: list[str]) -> str:

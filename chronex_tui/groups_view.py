@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from textual.app import ComposeResult
 from textual.containers import Container
+from textual.markup import escape
 
 from chronex_tui.model.display import count
 from chronex_tui.model.groups_table import GroupKey, group_lines, no_groups
@@ -43,6 +44,7 @@ class GroupsView(View):
         table.show(self.state.groups_table())
         if isinstance(table.cursor, GroupKey):
             self.state.group = table.cursor
+        self._title()
 
     def update_all(self) -> None:
         self.update_list()
@@ -55,7 +57,12 @@ class GroupsView(View):
         self.query_one("#group", Panel).redraw()
 
     def selection_changed(self) -> None:
+        self._title()
         self.query_one("#group", Panel).redraw()
+
+    def _title(self) -> None:
+        row = self.state.group_row()
+        self.query_one("#group", Panel).border_title = "Group" if row is None else f"Group {escape(row.group.name)}"
 
     def _empty(self, width: int, height: int) -> Sequence[Line]:
         return ((("reading the store", "dim"),),) if self.state.groups is None else no_groups()

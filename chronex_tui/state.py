@@ -188,7 +188,8 @@ class State:
 
     @property
     def display(self) -> DisplaySettings:
-        return DisplaySettings(self.now_ms, self.glyphs, self.home, self.times)
+        is_watched = self.snapshot.is_daemon_alive or not self.snapshot.is_known
+        return DisplaySettings(self.now_ms, self.glyphs, self.home, self.times, is_watched)
 
     # -- jobs -------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,10 @@ from textual.strip import Strip
 from chronex_tui.model.layout import Line, fit_line
 from chronex_tui.theme import Palette
 
-_ARROWS = str.maketrans({"←": "<", "→": ">", "↑": "^", "↓": "v", "…": "~"})
+# Signs of keys, and those of `chronex explain`, which are the same as it has without Unicode.
+_PLAIN = str.maketrans(
+    {"←": "<", "→": ">", "↑": "^", "↓": "v", "…": "~", "·": ".", "░": "x", "┄": "-", "┅": "=", "●": "*"}
+)
 Draw = Callable[[int, int], Sequence[Line]]
 
 
@@ -30,7 +33,7 @@ def strip_of(line: Line, cells: int, palette: Palette, background: Style, over: 
 
 
 def _in_ascii(text: str) -> str:
-    return text if text.isascii() else text.translate(_ARROWS).encode("ascii", "replace").decode()
+    return text if text.isascii() else text.translate(_PLAIN).encode("ascii", "replace").decode()
 
 
 class LineWidget(ScrollView):

@@ -373,7 +373,7 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     "stop": (_stop, "Stop the daemon; commands go on unless it is told otherwise."),
     "restart": (_restart, "Replace the daemon by a new one, of the version that is installed now."),
     "tui": (_tui, "Look at a store live: what runs, what failed and why, what comes next."),
-    "list": (_list, "List the jobs: how each one is, when it runs next, and how its last run ended."),
+    "list": (_list, "List the jobs with state, next run and last result."),
     "show": (_show, "Show one job in full: its next runs, its tasks, the policies that hold, and how it has been."),
     "history": (_history, "Show what became of past occurrences, newest first, each with its reason."),
     "report": (

@@ -73,7 +73,7 @@ def _clock() -> Check:
         return Check("clock", CheckVerdict.NOTE, "the system does not say whether its clock is synchronized")
     if synchronized:
         return Check("clock", CheckVerdict.FINE, "synchronized")
-    return Check("clock", CheckVerdict.NOTE, "not synchronized: due times follow a clock that nobody corrects",
+    return Check("clock", CheckVerdict.NOTE, "the clock is not synchronized",
                  "turn on time synchronization, such as: timedatectl set-ntp true")  # fmt: skip
 
 

@@ -62,7 +62,9 @@ def wants_colour() -> bool:
 
 
 def wants_unicode() -> bool:
-    encoding = (getattr(sys.stdout, "encoding", "") or "").lower()
+    """The dashboard has a stream without an encoding in place of standard output; what it shows ends up there too."""
+    stream = sys.stdout if getattr(sys.stdout, "encoding", None) else sys.__stdout__
+    encoding = (getattr(stream, "encoding", "") or "").lower()
     return encoding.replace("-", "") == "utf8" and os.environ.get("TERM") != "dumb"
 
 

@@ -461,7 +461,7 @@ def _check_parameters(parameters: Mapping[Any, Any]) -> None:
 
 def _reason(text: str) -> str:
     if not text.strip():
-        raise ChronexError('say why, for the journal: reason="the disk was full"')
+        raise ChronexError('reason is required, for example reason="the disk was full"')
     return text
 
 

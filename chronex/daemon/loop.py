@@ -374,10 +374,10 @@ class Daemon:
             return
         self._away_since_ms = self.clock.monotonic_ms()
         if isinstance(error, StoreFullError):
-            fields = {"so": "nothing is claimed until there is free space", "reason": str(error)}
+            fields = {"so": "no runs start until there is free space", "reason": str(error)}
             self.journal("StoreRoomLow", fields, use_reserve=True)  # `status` tells it from the journal
         else:
-            fields = {"so": "nothing is claimed until it answers; what runs goes on", "reason": str(error)}
+            fields = {"so": "no runs start until it answers; what runs goes on", "reason": str(error)}
             log_event(log, "the store does not answer", fields, logging.WARNING)
 
     def _note_back(self) -> None:

@@ -120,7 +120,7 @@ def _hint(finding: Diagnostic) -> str:
         return finding.hint
     if finding.fix is not None:
         return f"write {finding.fix}" if finding.fix else "remove it"
-    return "chronex explain tries an expression out"
+    return "try it: chronex explain '…'"
 
 
 # -- the keys of each level -------------------------------------------------------------------------------

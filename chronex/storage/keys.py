@@ -213,6 +213,11 @@ def instant_of(index_key: bytes) -> int:
     return int.from_bytes(index_key[1:9], "big") - _OFFSET
 
 
+def kind_in(index_key: bytes) -> bytes:
+    """The kind of the record that an entry of a timed index stands for."""
+    return index_key[9:10]
+
+
 def nominal_of(key: bytes) -> int:
     """The nominal time in the key of an occurrence."""
     return int.from_bytes(key[-8:], "big") - _OFFSET

@@ -184,8 +184,9 @@ class _Open:
         self.pending: dict[str, list[int]] = defaultdict(list)
         self.retrying: dict[str, list[bytes]] = defaultdict(list)
         for rows in pages(reading.tx, keys.DUE):
-            for index, _ in rows:
-                self._take_due(keys.record_of(index), job)
+            for index, _ in rows:  # most of them are the plans of jobs: 10,000 jobs were a third of a snapshot
+                if keys.kind_in(index) != keys.JOB_PROGRESS:
+                    self._take_due(keys.record_of(index), job)
 
     def _firings(self, prefix: bytes, job: str | None) -> dict[str, list[int]]:
         found: dict[str, list[int]] = defaultdict(list)
@@ -197,8 +198,6 @@ class _Open:
         return found
 
     def _take_due(self, record: bytes, job: str | None) -> None:
-        if record[:1] == keys.JOB_PROGRESS:
-            return
         name, nominal = keys.firing_of(record)
         if job is not None and name != job:
             return

@@ -196,7 +196,8 @@ def _count(summary: Summary | None, situation: Situation, display: DisplaySettin
         return []
     style = STYLES[situation] if number else "dim"
     text = f"{display.glyphs.situation[situation]} {number:,} "
-    return [(text, style), (f"{situation}{gap}" if gap else "  ", style if number else "dim")]
+    words = display.state_word(situation) if number else situation
+    return [(text, style), (f"{words}{gap}" if gap else "  ", style if number else "dim")]
 
 
 def stopped_line(command: str, copy_key: str, cells: int) -> Line:

@@ -10,7 +10,7 @@ from chronex.engine.usual import UsualBand
 from chronex.model.job import Job
 from chronex.model.occurrence import Usage
 from chronex.model.states import AttemptState, OccurrenceState, RunState
-from chronex.text.durations import rounded_duration
+from chronex.text.durations import elapsed, rounded_duration
 from chronex.text.instants import SHORT_MONTHS, SHORT_WEEKDAYS, local_datetime
 from chronex.timing.job_schedule import timing_of
 from chronex.timing.zones import Zone, load_zone, utc_zone
@@ -190,6 +190,16 @@ class DisplaySettings:
     glyphs: Glyphs
     home: Zone
     times: str = "local"
+    is_watched: bool = True  # a scheduler runs, and records how what runs ends
+
+    def spent_since(self, ms: int) -> str:
+        """How long something has been running. Without a scheduler it may have ended long ago."""
+        return elapsed(self.now_ms - ms) if self.is_watched else "?"
+
+    def state_word(self, state: str) -> str:
+        """The state as a word; what is on record as running is unknown where no scheduler runs."""
+        shown = word(state)
+        return "unknown" if shown == "running" and not self.is_watched else shown
 
     def zone_of(self, job: Job) -> Zone:
         if self.times == "job":

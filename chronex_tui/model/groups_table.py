@@ -82,7 +82,7 @@ def _holders(row: GroupRow, display: DisplaySettings) -> Iterator[Line]:
         yield (
             ("holds  " if number == 0 else "       ", "label"),
             (cell_safe(one.job), "running"),
-            (f"  {elapsed(display.now_ms - one.since_ms)}{places}", ""),
+            (f"  {display.spent_since(one.since_ms)}{places}", ""),
             (f"  since {exact_clock_time(one.since_ms, display.board_zone)} on {cell_safe(one.node)}", "dim"),
         )
 

@@ -10,7 +10,7 @@ from chronex.expr.describe import describe
 from chronex.model.job import Call, Command, Job
 from chronex.model.occurrence import Attempt, Run
 from chronex.model.reasons import text_of
-from chronex.text.durations import countdown, elapsed, format_duration, rounded_duration
+from chronex.text.durations import countdown, format_duration, rounded_duration
 from chronex.text.terminal import cell_safe, cell_width
 from chronex.timing.calendar_words import rules_in_words
 from chronex.timing.job_schedule import timings_of
@@ -108,8 +108,10 @@ def _headline(row: Row, display: DisplaySettings, *, is_daemon_alive: bool) -> L
     match row.situation:
         case Situation.RUNNING if row.running_since_ms is not None:
             since = row.running_since_ms
-            text = f"running for {elapsed(display.now_ms - since)}"
-            return ((text, style), (f"  since {exact_clock_time(since, zone)} {abbreviation(since, zone)}", "dim"))
+            began = f"{exact_clock_time(since, zone)} {abbreviation(since, zone)}"
+            if not display.is_watched:
+                return ((f"began at {began}; no scheduler runs, so its outcome is not known yet", "retry"),)
+            return ((f"running for {display.spent_since(since)}", style), (f"  since {began}", "dim"))
         case Situation.RETRYING if row.retry is not None:
             retry = row.retry
             of = f" of {retry.most}" if retry.most else ""

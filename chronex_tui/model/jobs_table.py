@@ -128,6 +128,8 @@ def next_words(row: Row, display: DisplaySettings, *, is_daemon_alive: bool = Tr
     """What the job does now, or when it does something next."""
     now, style = display.now_ms, STYLES[row.situation]
     match row.situation:
+        case Situation.RUNNING if not display.is_watched:
+            return (("outcome unknown", "retry"),)
         case Situation.RUNNING:
             since = "" if row.running_since_ms is None else f" {elapsed(now - row.running_since_ms)}"
             return ((f"running{since}", style),)

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 
 from chronex.text.terminal import cell_safe, cell_width
 
@@ -87,6 +89,43 @@ def fit_line(line: Line, cells: int, mark: str = "…") -> Line:
     if left > 0:
         spans.append((" " * left, ""))
     return tuple(spans)
+
+
+def wrap_line(line: Line, cells: int) -> list[Line]:
+    """A line over as many as it needs: it breaks at blanks, keeps its styles, and goes on below its own indent."""
+    left = [(char, style) for text, style in line for char in text]
+    indent = min(next((number for number, (char, _) in enumerate(left) if char != " "), 0), cells // 2)
+    found: list[Line] = []
+    margin = 0
+    while True:
+        end = _break_of(left, cells - margin)
+        found.append(_joined([(" ", left[0][1])] * margin + left[:end]) if left else ())
+        left = left[end:]
+        while left and left[0][0] == " ":
+            left.pop(0)
+        if not left:
+            return found
+        margin = indent
+
+
+def _break_of(chars: Sequence[Span], cells: int) -> int:
+    """How many characters stand on a line: as many words as fit, or the beginning of one that is too long."""
+    used, fitting, blank = 0, 0, 0
+    for number, (char, _) in enumerate(chars):
+        used += cell_width(char)
+        if used > cells:
+            # A blank right behind the last word that fits ends the line; the words before an indent are none.
+            blank = number if char == " " else blank
+            return blank if blank and any(one != " " for one, _ in chars[:blank]) else max(fitting, 1)
+        fitting = number + 1
+        if char == " ":
+            blank = number
+    return len(chars)
+
+
+def _joined(chars: Iterable[Span]) -> Line:
+    """Characters of one style as one span."""
+    return tuple(("".join(char for char, _ in group), style) for style, group in groupby(chars, key=itemgetter(1)))
 
 
 def spread(left: Line, right: Line, cells: int, mark: str = "…") -> Line:

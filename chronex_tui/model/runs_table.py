@@ -9,7 +9,7 @@ from itertools import chain
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt
 from chronex.model.reasons import ReasonCode, short_text, text_of
-from chronex.text.durations import countdown, elapsed, rounded_duration
+from chronex.text.durations import countdown, rounded_duration
 from chronex.text.instants import rfc3339
 from chronex.text.terminal import cell_safe
 from chronex.timing.zones import Zone
@@ -23,7 +23,6 @@ from chronex_tui.model.display import (
     sign,
     stamp,
     usage_words,
-    word,
 )
 from chronex_tui.model.job_detail import ordered_runs
 from chronex_tui.model.layout import Column, ColumnTable, Line, crop, wrap
@@ -75,11 +74,11 @@ class RunsTable(ColumnTable):
         style = STYLES[state]
         started = "" if item.started_ms is None else stamp(item.started_ms, display.now_ms, zone, is_exact=True)
         return {
-            "state": ((f"{sign(state, display.glyphs)} {word(state)}", style),),
+            "state": ((f"{sign(state, display.glyphs)} {display.state_word(state)}", style),),
             "job": ((item.key.job if job is None else cell_safe(job.shown_name), ""),),
             "nominal": ((stamp(item.key.nominal_ms, display.now_ms, zone, is_exact=True), ""),),
             "started": ((started, "dim"),),
-            "took": ((took(item, display.now_ms), "" if item.finished_ms else "running"),),
+            "took": ((took(item, display), "" if item.finished_ms else "running"),),
             "why": (
                 *_flags(item),
                 (cell_safe(short_text(item.reason)), "" if state in ("failed", "dlq") else "dim"),
@@ -87,11 +86,11 @@ class RunsTable(ColumnTable):
         }
 
 
-def took(item: RunItem, now_ms: int) -> str:
+def took(item: RunItem, display: DisplaySettings) -> str:
     if item.started_ms is None:
         return ""
     if item.finished_ms is None:
-        return elapsed(now_ms - item.started_ms)
+        return display.spent_since(item.started_ms)
     return rounded_duration(item.finished_ms - item.started_ms)
 
 
@@ -126,7 +125,10 @@ def _firing_detail(firing: Firing, display: DisplaySettings, job: Job | None, ce
     state = WITH_ERRORS if occurrence.errors else occurrence.state
     style = STYLES[state]
     yield (
-        (f"{sign(state, display.glyphs)} {word(state_words(occurrence.state, occurrence.errors))}", style),
+        (
+            f"{sign(state, display.glyphs)} {display.state_word(state_words(occurrence.state, occurrence.errors))}",
+            style,
+        ),
         (f"  {occurrence.job if job is None else cell_safe(job.shown_name)}", "bold"),
     )
     for piece in wrap(cell_safe(text_of(occurrence.reason)), max(cells - 2, 10)) if occurrence.reason else ():
@@ -168,7 +170,7 @@ def _tasks(firing: Firing, display: DisplaySettings, job: Job | None, cells: int
         yield (("it never started, so it has no tasks", "dim"),)
     for run in ordered_runs(firing, job):
         yield ((f"{sign(run.state, display.glyphs)} ", STYLES[run.state]), (cell_safe(run.task), "bold"),
-               (f"  {word(run.state)}", STYLES[run.state]))  # fmt: skip
+               (f"  {display.state_word(run.state)}", STYLES[run.state]))  # fmt: skip
         if run.next_attempt_ms is not None and run.state == "retry":
             left = max(run.next_attempt_ms - display.now_ms, 0)
             yield ((f"  attempt {run.attempts + 1} in {countdown(left)}", "retry"),)
@@ -179,12 +181,12 @@ def _tasks(firing: Firing, display: DisplaySettings, job: Job | None, cells: int
 def _attempt(attempt: Attempt, display: DisplaySettings, zone: Zone, cells: int) -> Iterator[Line]:
     at = attempt.started_ms or attempt.created_ms
     end = attempt.finished_ms
-    span = rounded_duration(end - at) if end is not None else elapsed(display.now_ms - at)
+    span = rounded_duration(end - at) if end is not None else display.spent_since(at)
     code = "" if attempt.exit_code is None else f"exit {attempt.exit_code}"
     kept = f"{attempt.log_bytes:,} bytes of output" if attempt.log_bytes else ""
     yield (
         (f"  try {attempt.number}  ", "label"),
-        (f"{sign(attempt.state, display.glyphs)} {word(attempt.state):8}", STYLES[attempt.state]),
+        (f"{sign(attempt.state, display.glyphs)} {display.state_word(attempt.state):8}", STYLES[attempt.state]),
         (f" {exact_clock_time(at, zone)}  {span:>7}", ""),
         (f"  {code or kept}", "dim"),
     )

@@ -23,7 +23,18 @@ from chronex.text.durations import DAY_MS
 from chronex.timing.clock_changes import ClockEffect, effect_of
 from chronex.timing.job_schedule import schedule_of, timing_of
 from chronex.timing.zones import ClockChange
-from chronex.views.jobs import IsAlive, NextRun, Outcome, Row, Summary, outcome_of, rows_of, summary_of, upcoming_runs
+from chronex.views.jobs import (
+    IsAlive,
+    NextRun,
+    Outcome,
+    Row,
+    Summary,
+    outcome_of,
+    row_of,
+    rows_of,
+    summary_of,
+    upcoming_runs,
+)
 from chronex.views.troubles import Trouble, store_troubles, worst_first
 
 
@@ -308,7 +319,7 @@ def detail_of(reading: Reading, name: str, now_ms: int) -> JobDetail | None:
     job = reading.job(name)
     if job is None:
         return None
-    (row,) = rows_of(reading, now_ms, [job])
+    row = row_of(reading, job, now_ms)
     recent = reading.occurrences(name, limit=_OUTCOMES + 10)
     ended = tuple(outcome_of(occurrence) for occurrence in recent if is_final(occurrence.state))[:_OUTCOMES]
     timing = timing_of(job)

@@ -69,31 +69,42 @@ class Board(Screen[None]):
         super().__init__()
         self.state, self.palette = state, palette
         self.views: dict[str, View] = {}
+        self._bars = {  # kept, because every key redraws them and a search goes through all widgets
+            "top": Bar(self._top, palette, id="top"),
+            "notice": Bar(self._notice, palette, id="notice"),
+            "command": Bar(self._command, palette, id="command"),
+            "keys": Bar(self._keys, palette, id="keys"),
+        }
 
     @property
     def dashboard(self) -> ChronexApp:
         return cast("ChronexApp", self.app)
 
     def compose(self) -> ComposeResult:
-        yield Bar(self._top, self.palette, id="top")
-        yield Bar(self._notice, self.palette, id="notice")
-        yield Container(id="body")
+        """With the first view in place, so that the first frame is styled, laid out and painted once."""
+        self._measure(self.app.size.width, self.app.size.height)
+        first = self.dashboard.options.screen
+        self.views[first] = _view_class(first)(self.state, self.palette)
+        self.views[first].display = True
+        yield self._bars["top"]
+        yield self._bars["notice"]
+        yield Container(self.views[first], id="body")
         yield Input(id="filter", placeholder="name, tag:etl, state:failed, -word", select_on_focus=False)
-        yield Bar(self._command, self.palette, id="command")
-        yield Bar(self._keys, self.palette, id="keys")
+        yield self._bars["command"]
+        yield self._bars["keys"]
 
     async def on_mount(self) -> None:
-        self._measure(self.app.size.width, self.app.size.height)
         await self.dashboard.begin()
 
     def on_resize(self, event: Resize) -> None:
         self._measure(event.size.width, event.size.height)
 
     def _measure(self, width: int, height: int) -> None:
-        wanted = size_class(width, height)
-        for name in _SIZES:
-            self.set_class(name == wanted, name)
-        self.set_class(self.state.glyphs.border == "ascii", "-ascii")
+        """All classes at once: each change matches every rule with every widget again."""
+        wanted = {size_class(width, height)} | ({"-ascii"} if self.state.glyphs.border == "ascii" else set())
+        others = {name for name in self.classes if name not in _SIZES and name != "-ascii"}
+        if self.classes != wanted | others:
+            self.set_classes(wanted | others)
 
     # -- views ------------------------------------------------------------------------------------------------
 
@@ -121,21 +132,21 @@ class Board(Screen[None]):
     def tick(self) -> None:
         if self.state.screen in self.views:
             self.view.tick()
-        self.query_one("#top", Bar).redraw()
+        self._bars["top"].redraw()
 
     def refresh_bars(self) -> None:
         stopped = bool(self.state.snapshot.rows) and not self.state.snapshot.is_daemon_alive
-        notice = self.query_one("#notice")
+        notice = self._bars["notice"]
         is_told = stopped and not self.state.snapshot.problem
         if notice.display != is_told:
             notice.display = is_told
-        for bar in self.query(Bar):
+        for bar in self._bars.values():
             bar.redraw()
 
     def refresh_keys(self) -> None:
         """The selection has changed, and with it what can be done."""
-        for name in ("#command", "#keys"):
-            self.query_one(name, Bar).redraw()
+        for name in ("command", "keys"):
+            self._bars[name].redraw()
 
     # -- bars -------------------------------------------------------------------------------------------------
 
@@ -209,5 +220,7 @@ class Board(Screen[None]):
             state.marked = frozenset()
         elif state.screen != "jobs":
             self.dashboard.do("screen-jobs")
+            return
+        else:
             return
         self.update_all()

@@ -18,7 +18,7 @@ from chronex_tui.model.density import busiest_minute_lines
 from chronex_tui.model.display import job_zone
 from chronex_tui.model.job_detail import why_lines
 from chronex_tui.model.lanes import signs_of_lanes
-from chronex_tui.model.layout import Line, ansi_to_lines, wrap
+from chronex_tui.model.layout import Line, ansi_to_lines, wrap, wrap_line
 from chronex_tui.model.try_schedule import try_schedule_lines
 from chronex_tui.screens.dialogs import Dialog
 from chronex_tui.widgets import Panel
@@ -131,11 +131,12 @@ def explain_job(app: ChronexApp) -> None:
         texts = [line for text in job.schedules for line in explain(text, job.dialect, zone, now, job.calendars)]
         return ScheduleExplained(job.id, tuple(texts))
 
-    def draw(found: object, _: int) -> list[Line] | None:
+    def draw(found: object, width: int) -> list[Line] | None:
         if not isinstance(found, ScheduleExplained) or found.job != job.id:
             return None
         head: Line = ((cell_safe(job.id), "bold"), (f"  {job_zone(job).name}", "dim"))
-        return [head, (), *ansi_to_lines(found.texts)]
+        lines = [head, (), *ansi_to_lines(found.texts)]
+        return [piece for line in lines for piece in wrap_line(line, max(width, 10))]
 
     app.push_screen(AnswerDialog(app, f"Explain {cell_safe(job.id)}", "x", draw))
     app.live.compute("explain", work)

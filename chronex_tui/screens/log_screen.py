@@ -20,7 +20,7 @@ from chronex_tui.data import OutputRead
 from chronex_tui.model.attempt_output import AttemptOutput, find, no_output, read_output, wrapped
 from chronex_tui.model.board_lines import key_line
 from chronex_tui.model.display import STYLES, count, sign, word
-from chronex_tui.model.layout import Line, Span, spread
+from chronex_tui.model.layout import Line, Span, spread, wrap
 from chronex_tui.model.snapshot import Firing
 from chronex_tui.theme import Palette
 from chronex_tui.widgets import Bar, LineWidget, strip_of
@@ -120,13 +120,16 @@ class LogScreen(Screen[None]):
     def _show_story(self) -> None:
         """Why there is no output, where there is none."""
         if self.attempt is None:
-            self.pane.show((no_output(self.firing),) if self._is_read else ("reading …",))
+            self.pane.tell(no_output(self.firing) if self._is_read else "reading …")
 
     def show_output(self, output: AttemptOutput) -> None:
         is_of_this_attempt = self.attempt is not None and output.attempt.id == self.attempt.id
         if is_of_this_attempt and output is not self.output:
             self.output = output
-            self.pane.show(output.lines or ((output.problem or "no output yet",) if not output.is_over else ()))
+            if output.lines or output.is_over:
+                self.pane.show(output.lines)
+            else:
+                self.pane.tell(output.problem or "no output yet")
             self.query_one("#log-title", Bar).redraw()
 
     def _title(self, width: int, height: int) -> Sequence[Line]:
@@ -256,6 +259,7 @@ class LogPane(LineWidget, can_focus=True):
         self.palette = palette
         self.lines: tuple[str, ...] = ()
         self.wraps = False
+        self._is_told = False
         self.follows = True
         self.search_text = ""
         self._pieces: list[tuple[int, str]] | None = None
@@ -265,7 +269,12 @@ class LogPane(LineWidget, can_focus=True):
         return len(self._pieces) if self._pieces is not None else len(self.lines)
 
     def show(self, lines: tuple[str, ...]) -> None:
-        self.lines = lines
+        self.lines, self._is_told = lines, False
+        self._update_size()
+
+    def tell(self, sentence: str) -> None:
+        """Shown in place of output, and whole: whoever reads it did not choose how long its lines are."""
+        self.lines, self._is_told = (sentence,), True
         self._update_size()
 
     def toggle_wrap(self) -> None:
@@ -276,8 +285,12 @@ class LogPane(LineWidget, can_focus=True):
 
     def _update_size(self) -> None:
         cells = self.scrollable_content_region.width
-        self._pieces = wrapped(self.lines, cells) if self.wraps and cells else None
-        longest = cells if self.wraps else max((len(line) for line in self.lines[-2000:]), default=0) * 2
+        wraps = self.wraps or self._is_told
+        if self._is_told and cells:
+            self._pieces = [(0, piece) for piece in wrap(cell_safe(self.lines[0]), cells)]
+        else:
+            self._pieces = wrapped(self.lines, cells) if self.wraps and cells else None
+        longest = cells if wraps else max((len(line) for line in self.lines[-2000:]), default=0) * 2
         self.virtual_size = Size(max(cells, min(longest, 4000)), self.rows)
         if self.follows:
             self.scroll_to(y=max(self.rows - self.scrollable_content_region.height, 0), animate=False, force=True)

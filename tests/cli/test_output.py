@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -111,3 +113,13 @@ def test_every_time_of_the_json_has_a_twin_in_milliseconds(
     assert found
     for name, text, ms in found:
         assert ms == round(datetime.fromisoformat(text).timestamp() * 1000), name
+
+
+@pytest.mark.parametrize(("encoding", "has_unicode"), [("utf-8", True), ("ascii", False)])
+def test_a_stream_without_an_encoding_is_taken_for_the_standard_output_behind_it(
+    monkeypatch: pytest.MonkeyPatch, encoding: str, has_unicode: bool
+) -> None:
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace())
+    monkeypatch.setattr(sys, "__stdout__", SimpleNamespace(encoding=encoding))
+    monkeypatch.setenv("TERM", "xterm")
+    assert output.wants_unicode() is has_unicode

@@ -242,16 +242,16 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
         '[jobs.a]\nschedule = "TZ=«Asia/Soul» «99» * «32» * MON"\nrun = "x"\n',
         [
             ("E011", "timezone: unknown timezone 'Asia/Soul'", "did you mean Asia/Seoul?"),
-            ("E002", "minute: value 99 out of range [0, 59]", "chronex explain"),
-            ("E004", "dayOfMonth: value 32 out of range [1, 31]", "chronex explain"),
+            ("E002", "minute: value 99 out of range [0, 59]", "try it: chronex explain"),
+            ("E004", "dayOfMonth: value 32 out of range [1, 31]", "try it: chronex explain"),
         ],
     ),
-    "in single quotes": ("[jobs.a]\nschedule = '0 «25» * * *'\nrun = 'x'\n", [("E003", "hour: value 25", "chronex explain")]),
-    "in three quotes": ('[jobs.a]\nschedule = """\n0 «25» * * *"""\nrun = "x"\n', [("E003", "hour: value 25", "chronex explain")]),
-    "with escapes": ('[jobs.a]\nschedule = «"0 25 * * \\u002A"»\nrun = "x"\n', [("E003", "hour: value 25", "chronex explain")]),
+    "in single quotes": ("[jobs.a]\nschedule = '0 «25» * * *'\nrun = 'x'\n", [("E003", "hour: value 25", "try it: chronex explain")]),
+    "in three quotes": ('[jobs.a]\nschedule = """\n0 «25» * * *"""\nrun = "x"\n', [("E003", "hour: value 25", "try it: chronex explain")]),
+    "with escapes": ('[jobs.a]\nschedule = «"0 25 * * \\u002A"»\nrun = "x"\n', [("E003", "hour: value 25", "try it: chronex explain")]),
     "with a fix": ('[jobs.a]\nschedule = "0 9 * * «MONDAY»"\nrun = "x"\n', [("E006", "dayOfWeek: unknown name 'MONDAY'", "did you mean MON?")]),
     "empty": ('[jobs.a]\nschedule = «""»\nrun = "x"\n', [("J013", "schedule is empty", "write something")]),
-    "posix": ('[jobs.a]\ndialect = "posix"\nschedule = "«*/5» * * * *"\nrun = "x"\n', [("E007", "minute: '*/5' is not POSIX", "chronex explain")]),
+    "posix": ('[jobs.a]\ndialect = "posix"\nschedule = "«*/5» * * * *"\nrun = "x"\n', [("E007", "minute: '*/5' is not POSIX", "try it: chronex explain")]),
 }  # fmt: skip
 
 

@@ -100,7 +100,7 @@ def test_a_schedule_of_the_programs_own_is_known_by_its_name() -> None:
 PROBLEMS: dict[str, tuple[Job, list[str]]] = {
     "a bad expression": (
         job(schedule="99 * * * *"),
-        ["job 'tidy': minute: value 99 out of range [0, 59]; chronex explain tries an expression out"],
+        ["job 'tidy': minute: value 99 out of range [0, 59]; try it: chronex explain '…'"],
     ),
     "no schedule": (job(schedule=""), ["job 'tidy': schedule is empty; write something, or remove the key"]),
     "an unknown zone": (

@@ -22,11 +22,13 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from fcntl import ioctl
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -34,6 +36,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from chronex import failpoints
+from tests.kit.forked_dashboard import prepare_dashboards, wants_dashboard
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 120.0
@@ -83,11 +86,17 @@ class PythonProcess(subprocess.Popen[Any]):
     begins where its imports are done.
 
     Variables that speak to the interpreter before any program begins need a whole start.
+    `takes_terminal`: the terminal at its standard input is the one of its new session, and hangs up with it.
     """
 
-    def __init__(self, arguments: Sequence[str], *, starts_whole: bool = False, **options: Any) -> None:
+    def __init__(
+        self, arguments: Sequence[str], *, starts_whole: bool = False, takes_terminal: bool = False, **options: Any
+    ) -> None:
         needs_start = options.get("preexec_fn") is not None or _is_heard_at_the_start(options.get("env") or {})
         self._is_forked = _CAN_FORK and not needs_start and not starts_whole
+        self._takes_terminal = takes_terminal
+        if takes_terminal and not self._is_forked:
+            options["preexec_fn"] = _take_terminal
         super().__init__([sys.executable, *arguments], **options)
 
     def _execute_child(self, *arguments: Any) -> None:
@@ -100,6 +109,7 @@ class PythonProcess(subprocess.Popen[Any]):
             "environment": dict(os.environ if given["env"] is None else given["env"]),
             "directory": os.path.abspath(given["cwd"] or os.curdir),
             "new_session": given["start_new_session"],
+            "takes_terminal": self._takes_terminal,
         }
         ends = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
         streams = [number if end == -1 else end for number, end in enumerate(ends)]
@@ -116,6 +126,10 @@ class ChronexProcess(PythonProcess):
 
     def __init__(self, arguments: Sequence[str], **options: Any) -> None:
         super().__init__(["-m", "chronex", *arguments], **options)
+
+
+def _take_terminal() -> None:
+    ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _is_heard_at_the_start(environment: Mapping[str, str]) -> bool:
@@ -261,7 +275,7 @@ def _let_in(line: socket.socket, door: socket.socket) -> None:
         arguments, variables = rest[: int(count) - 1], rest[int(count) - 1 :]
         environment = dict(variable.split("=", 1) for variable in variables)
         order = {"command": command_of(arguments), "environment": environment, "directory": directory}
-        become({**order, "new_session": False}, streams, visitor)
+        become({**order, "new_session": False, "takes_terminal": False}, streams, visitor)
 
 
 def _fork_for_parent() -> int:
@@ -284,13 +298,20 @@ def become(order: dict[str, Any], streams: list[int], asked_by: socket.socket | 
         os.close(stream)
     if order["new_session"]:
         os.setsid()
+    if order["takes_terminal"]:
+        _take_terminal()
     os.chdir(order["directory"])
     os.environ.clear()
     os.environ.update(order["environment"])
     time.tzset()
     _arm_fail_point()
     sys.orig_argv = order["command"]  # what `chronex restart` begins again
-    code = _carry_out(order["command"][1:])
+    if wants_dashboard(order["command"][2:]):
+        prepare_dashboards(lambda arguments: _end_with(_carry_out(["-m", "chronex", *arguments])))
+    _end_with(_carry_out(order["command"][1:]), asked_by)
+
+
+def _end_with(code: int, asked_by: socket.socket | None = None) -> NoReturn:
     for printed in (sys.stdout, sys.stderr):
         if not printed.closed:  # a language server closes its own when it is told to exit
             printed.flush()

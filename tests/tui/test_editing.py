@@ -86,9 +86,25 @@ async def test_e_opens_the_editor_at_the_line_of_the_job(
     lent = lending(app, monkeypatch)
     async with driven(app) as driver:
         await driver.press("e")
-        assert "what you saved counts once it is applied: chronex apply '/" in notes(app)
+        assert "nothing was saved" in notes(app)
     assert json.loads((tmp_path / "called").read_text()) == ["-u", "NONE", "+7", str(file)]
     assert lent == ["lent", "back"]
+
+
+async def test_a_file_that_the_editor_has_saved_is_to_be_applied_and_the_command_is_told(
+    example_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "chronex.toml"
+    file.write_text(TOML)
+    defined_in(example_store, str(file))
+    editor = editor_in(tmp_path)
+    editor.write_text(f"#!/bin/sh\necho '# seen' >> '{file}'\n")
+    monkeypatch.setenv("VISUAL", str(editor))
+    app = app_on(example_store, StartOptions(job="vacuum"))
+    lending(app, monkeypatch)
+    async with driven(app) as driver:
+        await driver.press("e")
+        assert f"saved; apply it with: chronex apply {file}" in notes(app)
 
 
 async def test_the_terminal_is_taken_back_where_the_editor_cannot_start(

@@ -144,16 +144,17 @@ def test_the_first_paint_loads_neither_the_runner_nor_the_commands_nor_the_store
     assert done.stdout.strip() == "[]"
 
 
-def _take_the_terminal() -> None:
-    """The session that controls a terminal gets SIGHUP when the terminal closes."""
-    ioctl(0, termios.TIOCSCTTY, 0)
-
-
 class Terminal:
     """A program at a terminal of its own."""
 
     def __init__(
-        self, store: Path, *arguments: str, is_controlling: bool = False, errors: IO[bytes] | None = None, **more: str
+        self,
+        store: Path,
+        *arguments: str,
+        is_controlling: bool = False,
+        starts_whole: bool = False,
+        errors: IO[bytes] | None = None,
+        **more: str,
     ) -> None:
         self._master, slave = pty.openpty()
         ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
@@ -161,8 +162,8 @@ class Terminal:
         self.process = ChronexProcess(
             arguments, env=env, stdin=slave, stdout=slave, stderr=errors or slave, cwd=store.parent,
             start_new_session=True,
-            starts_whole=errors is not None,  # Python looks at its streams when it begins
-            preexec_fn=_take_the_terminal if is_controlling else None,
+            starts_whole=starts_whole or errors is not None,  # Python looks at its streams when it begins
+            takes_terminal=is_controlling,  # then it gets SIGHUP when the terminal closes
         )  # fmt: skip
         os.close(slave)
         self.seen = b""
@@ -289,13 +290,14 @@ def test_quitting_asks_what_becomes_of_running_commands(tmp_path: Path, key: byt
 
 
 def dashboard_of(daemon: int) -> int:
-    """The process id of the dashboard that a daemon has started."""
+    """The process id of the dashboard that a daemon has started: it has the pipe of its answer, and the threads."""
 
     def found() -> int:
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 is_child = entry.joinpath("stat").read_text().rpartition(")")[2].split()[1] == str(daemon)
-                if is_child and b"\0dashboard\0" in entry.joinpath("cmdline").read_bytes():
+                threads = [one.joinpath("comm").read_text() for one in entry.joinpath("task").iterdir()]
+                if is_child and len(threads) > 3 and not any("keeper" in one for one in threads):
                     return int(entry.name)
         return 0
 
@@ -337,7 +339,7 @@ def test_a_defect_of_the_dashboard_is_a_sentence_and_the_daemon_goes_on(tmp_path
         "    import chronex_tui.screens.board as b\n    b.Board.tick = lambda self: 1 // 0\n"
     )
     path = os.pathsep.join([str(broken.parent), *(one for one in sys.path if one)])
-    terminal = Terminal(tmp_path / "store", "run", is_controlling=True, PYTHONPATH=path)
+    terminal = Terminal(tmp_path / "store", "run", is_controlling=True, starts_whole=True, PYTHONPATH=path)
     try:
         terminal.until("the dashboard failed (ZeroDivisionError")
         terminal.until("Enter opens the dashboard again")

@@ -8,7 +8,19 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from chronex.text.terminal import cell_safe, cell_width
-from chronex_tui.model.layout import Column, ansi_to_lines, crop, fit, fit_columns, fit_line, line_width, spread, wrap
+from chronex_tui.model.layout import (
+    Column,
+    Line,
+    ansi_to_lines,
+    crop,
+    fit,
+    fit_columns,
+    fit_line,
+    line_width,
+    spread,
+    wrap,
+    wrap_line,
+)
 
 ANY = st.text(max_size=40)
 
@@ -73,3 +85,33 @@ def test_columns_give_way_by_rank_and_share_what_is_over() -> None:
 
 def test_coloured_lines_keep_their_colours_and_nothing_else() -> None:
     assert ansi_to_lines(["\x1b[1mhead\x1b[0m rest \x1b]0;x\x07"]) == [(("head", "bold"), (" rest �]0;x�", ""))]
+
+
+@pytest.mark.parametrize(
+    ("line", "cells", "wrapped"),
+    [
+        ((("short", "bold"),), 10, [(("short", "bold"),)]),
+        (
+            (("at 03:00 ", ""), ("it is late", "retry")),
+            12,
+            [(("at 03:00 ", ""), ("it", "retry")), (("is late", "retry"),)],
+        ),
+        ((("  ^ two words", "retry"),), 8, [(("  ^ two", "retry"),), (("  words", "retry"),)]),
+        ((("abcdefgh", ""),), 3, [(("abc", ""),), (("def", ""),), (("gh", ""),)]),
+        ((("你好吗", ""),), 4, [(("你好", ""),), (("吗", ""),)]),
+        ((), 5, [()]),
+    ],
+    ids=["fits", "two styles", "indented", "one long word", "wide characters", "empty"],
+)
+def test_a_line_that_is_too_long_goes_on_below_with_its_styles_and_its_indent(
+    line: Line, cells: int, wrapped: list[Line]
+) -> None:
+    assert wrap_line(line, cells) == wrapped
+
+
+@given(st.lists(st.tuples(ANY.map(cell_safe), st.sampled_from(["", "bold"])), max_size=4), st.integers(2, 30))
+def test_wrapped_lines_lose_nothing_but_blanks_and_fit(spans: list[tuple[str, str]], cells: int) -> None:
+    wrapped = wrap_line(tuple(spans), cells)
+    assert max(line_width(line) for line in wrapped) <= cells
+    shown = "".join(text for line in wrapped for text, _ in line)
+    assert shown.replace(" ", "") == "".join(text for text, _ in spans).replace(" ", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -107,9 +108,11 @@ async def test_it_lives_through_every_size_and_back(example_store: Path) -> None
 
 
 async def test_a_daemon_that_dies_and_returns_is_told_without_a_key(tmp_path: Path) -> None:
+    """What it had started is not said to run on: nobody records how it ends until a daemon runs again."""
     path = make_store(tmp_path / "store")
-    async with driven(app_on(path)) as driver:
+    async with driven(app_on(path, StartOptions(job="etl-orders"))) as driver:
         assert "daemon up" in driver.frame()
+        assert "running for 0:42" in driver.frame()
         store = driver.app.live.store
         assert store is not None
         store.update(lambda tx: Records(tx, NOW).put(node(is_alive=False)))
@@ -118,9 +121,24 @@ async def test_a_daemon_that_dies_and_returns_is_told_without_a_key(tmp_path: Pa
         assert "what starts the daemon" in await driver.press("y")
         await driver.press("escape")
         assert "would run" in frame
+        assert "outcome unknown" in frame
+        assert "▶ 1 unknown" in frame
+        assert "began at 14:55:22 CET; no scheduler runs" in frame
+        assert "0:42" not in frame
+        runs = await driver.press("2")
+        assert re.search(r"unknown +etl-orders +14:55:22 .*\?", runs)
+        assert "0:42" not in runs
+        await driver.press("1")
         store.update(lambda tx: Records(tx, NOW).put(node()))
         frame = await driver.until(lambda frame: "daemon up" in frame)
         assert "would run" not in frame
+        assert "running 0:42" in frame
+
+
+async def test_why_there_is_no_output_is_read_whole_in_a_narrow_window(example_store: Path) -> None:
+    async with driven(app_on(example_store, StartOptions(job="warm-cache")), (40, 12)) as driver:
+        frame = await driver.press("l")
+        assert " ".join(frame.split()).find("this job has not run yet, so there is no output") > 0
 
 
 async def test_a_store_that_is_moved_away_and_comes_back(example_store: Path) -> None:

@@ -22,7 +22,7 @@ _NO_STORE = {"StoreRefusedError", "ForeignStoreError"}
 def doctor(
     store: StorePath = None,
     form: Form = "text",
-    repair: Annotated[bool, typer.Option("--repair", help="Put right what can be put right.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired.")] = False,
 ) -> int:
     """Check the store and the machine: records, space, permissions; zone data, clock, service, and whether the
     programs, directories, users, files of variables and secrets that jobs name are there. Exit 1: something is wrong.
@@ -101,7 +101,10 @@ def _report_lines(report: Any, repaired: dict[str, Any] | None) -> Iterator[str]
         records = sum(report.figures["records"].values())
         used = report.figures["used_bytes"] / report.figures["map_bytes"]
         yield f"{report.store}: {records} records, {used:.1%} of the map used"
-    yield "the store is sound" if report.is_sound else "the store needs attention"
+    if report.is_sound:
+        yield "the store is sound"
+    elif report.figures:  # without a store the finding above has said all
+        yield "the store needs attention"
 
 
 def _check_lines(checks: list[Check]) -> Iterator[str]:

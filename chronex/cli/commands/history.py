@@ -50,7 +50,7 @@ def history(
         typer.Option("--state", help="Only these: failed, missed, …; may be repeated.", metavar="STATE"),
     ] = None,
     since: Annotated[
-        str | None, typer.Option(help="Nothing older: 2h, 3d, or an ISO 8601 time.", metavar="TIME")
+        str | None, typer.Option(help="Only since then: 2h, 3d, or an ISO 8601 time.", metavar="TIME")
     ] = None,
     store: StorePath = None,
     form: Form = "text",

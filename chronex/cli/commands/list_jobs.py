@@ -30,7 +30,7 @@ def list_jobs(
         ),
     ] = "",
 ) -> int:
-    """List the jobs: how each one is, when it runs next, and how its last run ended.
+    """List the jobs with state, next run and last result.
 
     Example: chronex list --filter "state:failed tag:nightly"
     """

@@ -34,7 +34,7 @@ def logs(
         ),
     ] = None,
     follow: Annotated[
-        bool, typer.Option("-f", "--follow", help="Go on until the attempt is over; without a JOB, of all jobs.")
+        bool, typer.Option("-f", "--follow", help="Follow until it ends; without a JOB, of all jobs.")
     ] = False,
     grep: Annotated[
         str | None, typer.Option("--grep", help="Lines with this text, of all runs.", metavar="TEXT")

@@ -95,7 +95,7 @@ def states_of(given: list[str]) -> tuple[str, ...]:
 def run_replay(chosen: str | PastFilter, how: HowToReplay, *, yes: bool, store: str | None, form: str) -> int:
     """`chosen` names one occurrence or filters those of a job. 0: done, or nothing to do; 1: not confirmed."""
     if not how.reason.strip():
-        raise UsageError('say why, for the journal: --reason "the disk was full"')
+        raise UsageError('--reason is required, for example --reason "the disk was full"')
     from chronex.cli.record_output import occurrence_json, occurrence_line
     from chronex.cli.store_session import open_session
     from chronex.engine import commands

@@ -115,7 +115,7 @@ def run_simulate(options: SimulateOptions) -> int:
         paths = {name: _path_json(path) for name, path in ways.paths.items()}
         print_json({**frame, **as_data(counted), "critical_paths": paths, "longest_chain": _path_json(ways.chain)})
         return 0
-    source = f"{len(takes)} durations known, {format_duration(default)} for the others"
+    source = f"{len(takes)} duration{'' if len(takes) == 1 else 's'} known, {format_duration(default)} for the others"
     out(f"{time_text(begin, zone)} to {time_text(span.end_ms, zone)}, times in {zone.name}; {source}")
     out()
     print_painted([*_lines(counted, zone), *_ways(ways)])

@@ -168,11 +168,11 @@ def _of_store(found: StoreStatus, store: OpenedStore) -> list[Trouble]:
     if space is None:
         return []
     if space.disk_bytes < _LEAST_DISK_BYTES:
-        words, hint = "the disk of the store is full", "nothing is claimed until there is free space"
+        words, hint = "the disk of the store is full", "no runs start until there is free space"
         return [Trouble(Severity.ERROR, TroubleCode.DISK_FULL, words, hint)]
     used = f"{space.ratio:.0%} of its space is used"
     if space.is_map_low or found.is_full:
-        hint = "nothing is claimed until there is free space; keep less history"
+        hint = "no runs start until there is free space; keep less history"
         return [Trouble(Severity.ERROR, TroubleCode.STORE_FULL, f"the store is full ({used})", hint)]
     if space.ratio >= _NEARLY_FULL:
         words = f"the store is nearly full ({used})"

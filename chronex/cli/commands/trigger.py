@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from chronex.engine.commands import Triggered
     from chronex.model.occurrence import Occurrence
     from chronex.model.policies import Overrides
+
+_PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
 
 
 def trigger(
@@ -76,15 +79,25 @@ def overrides_of(timeout: str | None, retry: int | None, on_failure: str | None)
 
 
 def parameters_of(pairs: list[str]) -> dict[str, str]:
-    """`--param name=value`, each name once."""
+    """`--param name=value`, each name once, and each with a variable of its own."""
     found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for pair in pairs:
         name, joint, value = pair.partition("=")
         if not joint or not name:
             raise UsageError(f"--param: {pair!r} is not name=value")
         if name in found:
             raise UsageError(f"--param: {name!r} is given twice")
-        found[name] = value
+        if not _PARAMETER.fullmatch(name):
+            raise UsageError(
+                f"--param: {name!r} is not a name; use a to z, 0 to 9, _, - and ., and begin with a letter"
+            )
+        variable = f"CHRONEX_PARAM_{re.sub('[-.]', '_', name.upper())}"
+        if variable in variables:
+            raise UsageError(
+                f"--param: {variables[variable]!r} and {name!r} would both be {variable}; give one of them"
+            )
+        found[name], variables[variable] = value, name
     return found
 
 

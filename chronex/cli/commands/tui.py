@@ -51,7 +51,7 @@ def tui(
     log: Annotated[bool, typer.Option("--log", help="Open the output of the selected job or run.")] = False,
     tz: Annotated[
         str | None,
-        typer.Option("--tz", help="Tell times in this zone; on the clock screen, show its changes.", metavar="ZONE"),
+        typer.Option("--tz", help="Show times in this zone; on the clock screen, its changes.", metavar="ZONE"),
     ] = None,
     date: Annotated[str | None, typer.Option(help="Show clock changes from this day on.", metavar="DATE")] = None,
     filter_text: Annotated[

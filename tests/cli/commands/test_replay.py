@@ -14,7 +14,7 @@ from tests.cli.small_store import Capture, Place, said, triggered
 
 def test_replay_of_one_needs_a_reason_and_links_to_it(place: Place, capsys: Capture) -> None:
     identity = triggered(place, capsys, "failed")
-    with pytest.raises(UsageError, match="say why"):
+    with pytest.raises(UsageError, match="--reason is required"):
         replay.run_replay(identity, replay.HowToReplay(" "), yes=False, store=place.path, form="text")
     assert replay.run_replay(identity, replay.HowToReplay("fixed"), yes=False, store=place.path, form="json") == 0
     (answer,) = said(capsys)

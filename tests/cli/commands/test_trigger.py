@@ -41,6 +41,9 @@ def test_overlap_is_told_and_exits_1(place: Place, capsys: Capture) -> None:
     [
         (["nonsense"], "", None, "is not name=value"),
         (["a=1", "a=2"], "", None, "given twice"),
+        (["a b=1"], "", None, "'a b' is not a name"),
+        (["é=1"], "", None, "'é' is not a name"),
+        (["a-b=1", "A_b=2"], "", None, "'a-b' and 'A_b' would both be CHRONEX_PARAM_A_B"),
         ([], "k", "soon", "is not a duration"),
         ([], "k", "30min", "did you mean 30m?"),
         ([], "k", "0s", "is no time at all"),
