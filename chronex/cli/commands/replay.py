@@ -10,7 +10,6 @@ from chronex.cli.options import (
     AsOf,
     Form,
     OfJob,
-    ReasonText,
     StorePath,
     UsageError,
     Yes,
@@ -31,7 +30,7 @@ def replay(
     occurrence: Annotated[
         str | None, typer.Argument(help="Its id, a beginning of it, or JOB@TIME.", metavar="OCCURRENCE")
     ] = None,
-    reason: ReasonText = "",
+    reason: Annotated[str, typer.Option(help="Why, for the journal; required.", metavar="TEXT")] = "",
     as_of: AsOf = "then",
     job: OfJob = None,
     since: Annotated[str | None, typer.Option("--from", help="From this ISO 8601 time on.", metavar="TIME")] = None,

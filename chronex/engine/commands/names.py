@@ -12,6 +12,7 @@ from typing import NamedTuple
 from chronex.errors import AmbiguousIdError, NotPossibleError, UnknownIdError, UnknownJobError
 from chronex.model.job import Job, is_name, task_job_id
 from chronex.model.occurrence import Occurrence, attempt_id, occurrence_id, run_id
+from chronex.model.states import OccurrenceState
 from chronex.storage import keys
 from chronex.storage.records import Reading, pages
 from chronex.text.suggestions import nearest
@@ -61,8 +62,10 @@ def _fits(job: Job, name: str, tag: str) -> bool:
 
 
 def open_occurrences(reading: Reading, job: Job) -> list[Occurrence]:
-    """What of the job runs or waits for its turn."""
-    return [*reading.active(job.id, limit=MOST_SEARCHED), *reading.waiting(job.id, limit=MOST_SEARCHED)]
+    """What of the job runs, waits for its turn, or was asked for by hand and waits for a scheduler."""
+    found = [*reading.active(job.id, limit=MOST_SEARCHED), *reading.waiting(job.id, limit=MOST_SEARCHED)]
+    asked = [one for one in reading.occurrences(job.id) if one.manual and one.state is OccurrenceState.PENDING]
+    return list({one.id: one for one in (*found, *asked)}.values())
 
 
 def is_job(reading: Reading, text: str) -> bool:

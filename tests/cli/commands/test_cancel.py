@@ -33,3 +33,13 @@ def test_a_job_is_canceled_with_all_that_is_open_of_it(place: Place, capsys: Cap
     assert [(one["id"], one["stopping"]) for one in said(capsys)] == [(running, True)]
     with pytest.raises(NotPossibleError, match="nothing of b runs or waits"):
         cancel.run_cancel("b", "", wait=False, store=place.path, form="text")
+
+
+def test_what_was_triggered_and_waits_for_a_scheduler_is_open_too(place: Place, capsys: Capture) -> None:
+    assert run_trigger("b", place.path, "json") == 0
+    waiting = said(capsys)["id"]
+    assert cancel.run_cancel("b", "", wait=False, store=place.path, form="json") == 0
+    assert [(one["id"], one["stopping"]) for one in said(capsys)] == [(waiting, False)]
+    place.run_due()
+    with pytest.raises(NotPossibleError, match="has ended already: canceled"):
+        cancel.run_cancel(waiting, "", wait=False, store=place.path, form="text")
