@@ -171,9 +171,9 @@ class JobsView(JobListView):
         (log if log.display else self.query_one("#detail", Panel)).redraw()
 
     def _title(self) -> None:
-        self.query_one("#detail", Panel).border_title = escape(self._shown_name()) or "no job"
+        self.query_one("#detail", Panel).entitle(escape(self._shown_name()) or "no job")
         log = self.query_one("#side-log", Panel)
-        log.border_title = f"Output of {self.state.log_of}" if self.state.log_of else "Output"
+        log.entitle(f"Output of {self.state.log_of}" if self.state.log_of else "Output")
 
     def _shown_name(self) -> str:
         """What people call the selected job; its id until its detail has been read."""
@@ -267,7 +267,7 @@ class RunsView(View):
 
     def selection_changed(self) -> None:
         log = self.query_one("#runs-log", Panel)
-        log.border_title = f"Output of {self.state.log_of}" if self.state.log_of else "Output"
+        log.entitle(f"Output of {self.state.log_of}" if self.state.log_of else "Output")
         for panel in (self.query_one("#firing", Panel), log):
             if panel.display:
                 panel.redraw()

@@ -50,7 +50,7 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     lease_ms: int = 0
     steady_since_ms: int = 0
     awake_since_ms: int | None = None
-    # It is to begin nothing, by whom that was asked; what runs there ends in peace.
+    # It is to begin nothing, by whom that was asked; what runs there goes on to its end.
     draining: bool = False
     drained_by: str = ""
     # When others gave it up because it was silent: its epoch was raised, and it may change nothing any more.

@@ -139,7 +139,7 @@ def _meaning(row: NodeRow, display: DisplaySettings) -> str:
             return f"late: no heartbeat for {silence}; it hangs, or is cut off{fate}"
         case NodeHealth.DRAINING:
             by = f" (asked by {cell_safe(node.drained_by)})" if node.drained_by else ""
-            return f"drains: it begins nothing more{by}; what runs here ends in peace"
+            return f"drains: it begins nothing more{by}; what runs here goes on to its end"
         case NodeHealth.LOST:
             when = full_stamp(node.lost_ms or node.seen_ms, zone)
             return f"fenced since {when}: it was silent, others gave it up, and it may change nothing any more"

@@ -20,9 +20,11 @@ from chronex.storage import journal
 from chronex.storage.records import Reading, Records
 from chronex_store import LmdbStore
 from chronex_tui.app import StartOptions
+from chronex_tui.launch import frame_lines
 from chronex_tui.model.available_actions import KeyClashError, check_keys
 from chronex_tui.model.snapshot import RunKey
 from chronex_tui.screens.log_screen import open_log_screen
+from chronex_tui.widgets import Panel
 from tests.kit.waits import DEADLINE_S
 from tests.tui.driving import app_on, driven
 from tests.tui.examples import MINUTE, NOW
@@ -563,3 +565,20 @@ async def test_the_mouse_selects_a_row(example_store: Path) -> None:
     async with driven(app_on(example_store)) as driver:
         await driver.pilot.click("#jobs", offset=(6, 4))
         assert driver.app.state.job == "sync-s3"
+
+
+async def test_a_panel_is_painted_again_only_where_its_lines_are_others(
+    example_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with driven(app_on(example_store, StartOptions(job="vacuum"))) as driver:
+        painted: list[str | None] = []
+        monkeypatch.setattr(Panel, "refresh", lambda panel, *_, **__: painted.append(panel.id))
+        driver.app.board.view.update_all()
+        assert painted == []
+        driver.app.state.job = "etl-orders"
+        driver.app.board.view.update_all()
+        assert set(painted) == {"detail"}
+        monkeypatch.undo()
+        dark = frame_lines(driver.app)
+        await driver.press("C")
+        assert frame_lines(driver.app)[6] != dark[6], "another theme paints every line"

@@ -41,7 +41,7 @@ ROWS = [
     (item(NodeHealth.SILENT, RUNNING, seen_ms=NOW - 3 * MINUTE, lease_ms=17_000), "↻ late", "1 of 50", "3m00s ago",
      "late: no heartbeat for 3m00s; it hangs, or is cut off; when it stays silent, others take over what it runs"),
     (item(NodeHealth.DRAINING, draining=True, drained_by="maria"), "‖ draining", "0 of 50", "2.0s ago",
-     "drains: it begins nothing more (asked by maria); what runs here ends in peace"),
+     "drains: it begins nothing more (asked by maria); what runs here goes on to its end"),
     (item(NodeHealth.LOST, lost_ms=NOW - MINUTE), "✖ fenced", "0", "fenced 14:55:04",
      "fenced since Sun 15 Nov 14:55:04 CET: it was silent, others gave it up, and it may change nothing any more"),
     (item(NodeHealth.DEAD), "✖ dead", "0", "2.0s ago", "died: its process is gone, and it did not say that it stops"),

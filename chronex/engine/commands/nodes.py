@@ -15,7 +15,7 @@ from chronex.text.suggestions import nearest
 
 
 def drain_node(records: Records, name: str, actor: Actor, *, draining: bool) -> Node:
-    """The node begins nothing from now on, or begins again; what runs there ends in peace."""
+    """The node begins nothing from now on, or begins again; what runs there goes on to its end."""
     node = _named(records, name)
     if not node.lease_ms:
         raise NotPossibleError(f"{node.id} has its store to itself; to let it end what runs: chronex stop --drain")
