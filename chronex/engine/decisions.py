@@ -444,11 +444,11 @@ class Decisions:
 
         How many a blackout or a window skips must not depend on how often somebody looks.
         """
-        job = self.records.job(name)
         while self.free_slots > 0:
             waiting = next(iter(self.records.queued(name, limit=1)), None)
             if waiting is None or waiting.lines:
                 return
+            job = self.records.job(name)  # after the queue: mostly that is empty, and a shared store is far away
             if job is not None and job.overlap is not OverlapPolicy.ALLOW and self.records.is_active(name):
                 return
             self._admit(waiting)
