@@ -444,11 +444,11 @@ class Decisions:
 
         How many a blackout or a window skips must not depend on how often somebody looks.
         """
-        while self.free_slots > 0:
-            waiting = next(iter(self.records.queued(name, limit=1)), None)
-            if waiting is None or waiting.lines:
+        # First the queue, which mostly is empty: to count slots, a shared store must be asked.
+        while (waiting := next(iter(self.records.queued(name, limit=1)), None)) is not None:
+            if waiting.lines or self.free_slots <= 0:
                 return
-            job = self.records.job(name)  # after the queue: mostly that is empty, and a shared store is far away
+            job = self.records.job(name)
             if job is not None and job.overlap is not OverlapPolicy.ALLOW and self.records.is_active(name):
                 return
             self._admit(waiting)
