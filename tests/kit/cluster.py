@@ -38,6 +38,7 @@ from chronex.storage.ports import Store, Transaction
 from chronex.storage.records import Reading, Records
 from chronex_store import MemoryStore
 
+SLEEP_MS = 30_000
 STEP_MS = 1_000
 REAP_EVERY_MS = 30_000
 
@@ -70,6 +71,8 @@ class Machine:
     engine: Engine | None = None
     word_sent_ms: int = 0
     reaped_ms: int = 0
+    sleeps_until: int = 0  # unless the store changes, as a daemon does
+    seen: int = -1
     claimed: list[Launch] = field(default_factory=list)  # claimed, their start not on record
     recorded: list[tuple[Launch, int]] = field(default_factory=list)  # on record, and until when they may begin
     executions: dict[str, Execution] = field(default_factory=dict)
@@ -94,8 +97,7 @@ class Machine:
         self.engine.placement = lambda job: fits_node(job, here)
         self.engine.has_secret = self.secrets.__contains__
         self.engine.epoch = self.node.epoch
-        self.reaped_ms = 0
-        self.word_sent_ms = 0
+        self.reaped_ms = self.word_sent_ms = self.sleeps_until = 0
 
     def kill(self) -> None:
         """kill -9 of the scheduler; its keeper and its commands go on."""
@@ -238,9 +240,13 @@ class Machine:
     def _tick(self) -> None:
         assert self.engine is not None
         assert self.node is not None
-        if self.cluster.now >= self.word_sent_ms + TRUSTED_MS:
+        now, store = self.cluster.now, self.cluster.store
+        if now >= self.word_sent_ms + TRUSTED_MS or (now < self.sleeps_until and store.wait(-1, 0) == self.seen):
             return
-        self._carry_out(self.engine.tick(self.cluster.now, self.node.awake_since_ms or self.cluster.now).orders)
+        tick = self.engine.tick(now, self.node.awake_since_ms or now)
+        self.sleeps_until = now if tick.has_more else min(tick.next_ms or now + SLEEP_MS, now + SLEEP_MS)
+        self.seen = store.wait(-1, 0)
+        self._carry_out(tick.orders)
 
     def _carry_out(self, orders: Iterable[Order]) -> None:
         for order in orders:
