@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from chronex.clock import SystemClock
 from chronex.daemon import executor, loop
@@ -18,6 +19,7 @@ from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.run.callables import TaskContext
 from chronex.storage.ports import T, UpdateFn
+from chronex.storage.records import Reading
 from chronex.storage.scopes import WHOLE, Scope
 from chronex_store import MemoryStore
 from tests.daemon.test_embedded import begun
@@ -75,8 +77,12 @@ async def test_nothing_is_claimed_until_there_is_room_and_it_is_told_once(caplog
     caplog.set_level("INFO", "chronex")
     store = Cramped()
     async with EmbeddedEngine(store, calls={"work": lambda _: None}) as engine:
-        await until_async(lambda: "SchedulerStarted" in caplog.messages, "the start of the engine")
-        engine.apply([job("@every 50ms {max:1}")])
+        first = replace(
+            job("@every 50ms {max:1}"), id="first"
+        )  # it has run: the engine is at work, not about to begin
+        engine.apply([first])
+        await until_async(lambda: store.view(lambda tx: Reading(tx).finished()), "the end of the first run")
+        engine.apply([first, job("@every 50ms {max:1}")])
         store.is_full = True
         await until_async(lambda: "StoreRoomLow" in caplog.messages, "the news that the store is full")
         await refused(store, 5)
