@@ -54,9 +54,9 @@ async def test_a_command_is_that_user_and_nothing_of_root(
 ) -> None:
     """Whatever the scheduler has: groups, a umask, variables of its own."""
     daemon = {
-        "PATH": "/root/bin:/usr/bin", "HOME": "/root", "USER": "root", "LOGNAME": "root", "SHELL": "/bin/rootsh",
-        "XDG_RUNTIME_DIR": "/run/user/0", "TMPDIR": "/root/tmp", "LD_LIBRARY_PATH": "/root/lib", "LANG": "C.UTF-8",
-        "LC_TIME": "C", "TZ": "Asia/Seoul", "SSH_AUTH_SOCK": "/root/agent",
+        "PATH": "/var/root/bin:/usr/bin", "HOME": "/var/root", "USER": "root", "LOGNAME": "root", "SHELL": "/bin/var/rootsh",
+        "XDG_RUNTIME_DIR": "/run/user/0", "TMPDIR": "/var/root/tmp", "LD_LIBRARY_PATH": "/var/root/lib", "LANG": "C.UTF-8",
+        "LC_TIME": "C", "TZ": "Asia/Seoul", "SSH_AUTH_SOCK": "/var/root/agent",
     }  # fmt: skip
     first, second = users
     before = os.getgroups()
