@@ -12,7 +12,7 @@ from tests.daemon.machine import EVERY_SECOND, LoggedDaemon, Machine
 from tests.kit.waits import until
 
 QUICK = f'[jobs.quick]\n{EVERY_SECOND}run = ["true"]\n'
-SLOW = f'[jobs.slow]\n{EVERY_SECOND}run = "touch runs; exec sleep 60"\n'
+SLOW = f'[jobs.slow]\n{EVERY_SECOND}run = ": > runs; exec sleep 60"\n'
 
 
 def events(machine: Machine) -> list[Event]:
@@ -38,7 +38,7 @@ def test_after_term_nothing_is_claimed_and_everything_is_recorded(machine: Machi
 
 
 def test_a_second_signal_ends_it_at_once_and_the_next_daemon_takes_up(machine: Machine) -> None:
-    stubborn = "trap '' TERM INT; touch runs; while [ ! -e release ]; do sleep 0.05; done"
+    stubborn = "trap '' TERM INT; : > runs; while [ ! -e release ]; do sleep 0.05; done"
     machine.write(
         f'[scheduler]\ngrace_period = "10m"\non_stop = "cancel"\n[jobs.stubborn]\nschedule = "@once +1s"\nrun = "{stubborn}"\n'
     )

@@ -132,16 +132,16 @@ async def test_a_request_that_is_cancelled_already_starts_nothing(run_context: R
 
 LONG_GRACE_MS = 30_000
 TIMEOUTS = {
-    "obeys TERM": ("touch ready; exec sleep 60", signal.SIGTERM, LONG_GRACE_MS),
+    "obeys TERM": (": > ready; exec sleep 60", signal.SIGTERM, LONG_GRACE_MS),
     "cleans up on TERM": (
-        "trap 'echo bye; exit 7' TERM; touch ready; while :; do :; done",
+        "trap 'echo bye; exit 7' TERM; : > ready; while :; do :; done",
         7,
         LONG_GRACE_MS,
     ),
-    "ignores TERM": ("trap '' TERM; touch ready; while :; do sleep 0.05; done", signal.SIGKILL, 300),
-    "stops itself": ("touch ready; kill -STOP $$; sleep 60", signal.SIGTERM, LONG_GRACE_MS),
+    "ignores TERM": ("trap '' TERM; : > ready; while :; do sleep 0.05; done", signal.SIGKILL, 300),
+    "stops itself": (": > ready; kill -STOP $$; sleep 60", signal.SIGTERM, LONG_GRACE_MS),
     "stops itself and ignores": (
-        "trap '' TERM; touch ready; kill -STOP $$; kill -STOP $$; sleep 60",
+        "trap '' TERM; : > ready; kill -STOP $$; kill -STOP $$; sleep 60",
         signal.SIGKILL,
         300,
     ),
@@ -193,7 +193,7 @@ async def test_members_of_the_group_get_the_whole_grace(
     run_context: RunContext, loop_time: LoopTime, tmp_path: Path
 ) -> None:
     """The shell dies of TERM at once; what it started cleans up for a moment and may finish that."""
-    command = "(trap 'sleep 0.15; echo cleaned; exit' TERM; touch ready; while :; do :; done) & exec sleep 60"
+    command = "(trap 'sleep 0.15; echo cleaned; exit' TERM; : > ready; while :; do :; done) & exec sleep 60"
     result = await timed_out(run_context, loop_time, tmp_path, command, grace_ms=LONG_GRACE_MS)
     assert result.state is AttemptState.TIMEOUT
     assert output(run_context, result) == b"cleaned\n"
