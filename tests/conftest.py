@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from operator import itemgetter
@@ -15,6 +16,7 @@ from uuid import uuid4
 import pytest
 from hypothesis import settings
 
+from tests.kit.forked import fork_our_keepers
 from tests.kit.pooler import WHY_NO_POOLER
 from tests.kit.postgres import WHY_MISSING, PostgresServer, begin_server, end_server, find_programs
 
@@ -35,6 +37,16 @@ def pytest_configure(config: pytest.Config) -> None:
     # the tests start and interrupt.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionstart() -> None:
+    fork_our_keepers()
+
+
+@pytest.fixture
+def whole_keepers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a test that is about the start of the keeper itself."""
+    monkeypatch.setattr("chronex.keeper.keepers.subprocess", subprocess)
 
 
 @pytest.fixture

@@ -115,6 +115,7 @@ async def adopted(
     return result
 
 
+@pytest.mark.usefixtures("whole_keepers")
 async def test_a_command_runs_and_its_end_is_told(schedulers: Schedulers) -> None:
     seen: list[Started] = []
 
@@ -202,6 +203,7 @@ async def test_whoever_is_welcome_knows_every_end(schedulers: Schedulers) -> Non
     die(link)
 
 
+@pytest.mark.usefixtures("whole_keepers")
 async def test_secrets_are_redacted_while_no_scheduler_lives(schedulers: Schedulers) -> None:
     gate = schedulers.place / "gate"
     asked = request(f"while [ ! -e {gate} ]; do sleep 0.01; done; echo $TOKEN", secrets=("TOKEN",))
@@ -398,6 +400,7 @@ async def test_a_cancellation_reaches_a_command_of_another_scheduler(schedulers:
     keepers.tidy(lambda _attempt: False)
 
 
+@pytest.mark.usefixtures("whole_keepers")
 async def test_a_keeper_that_is_killed_ends_no_command_and_its_end_is_unknown(schedulers: Schedulers) -> None:
     gate, witness = schedulers.place / "gate", schedulers.place / "witness"
     asked = request(f"while [ ! -e {gate} ]; do sleep 0.01; done; echo x >> {witness}")

@@ -37,6 +37,7 @@ from typing import Any, NoReturn
 
 from chronex import failpoints
 from tests.kit.forked_dashboard import prepare_dashboards, wants_dashboard
+from tests.kit.forked_keeper import PADDING, fork_keepers, show_environment
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 120.0
@@ -184,7 +185,7 @@ class _Forks:
             ends = [theirs.fileno(), door.fileno()]
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.kit.forked", *map(str, ends)],
-                cwd=tree, pass_fds=ends, env={**os.environ, "PYTHONPATH": path, **_OURS},
+                cwd=tree, pass_fds=ends, env={**os.environ, "PYTHONPATH": path, **_OURS, **PADDING},
             )  # fmt: skip
         self._line.settimeout(PATIENCE_S)
         atexit.register(self._end)
@@ -195,11 +196,16 @@ class _Forks:
             socket.send_fds(self._line, [json.dumps(order).encode()], streams)
             return int(self._line.recv(16))
 
+    @property
+    def door(self) -> str:
+        """Where whoever is not this process asks it to fork."""
+        return str(self._directory / "door")
+
     def stand_in(self) -> Path:
         """A program that may be started any number of times, by anybody."""
         program = self._directory / "chronex"
         if not program.exists():
-            program.write_text(_STAND_IN.format(python=sys.executable, place=str(self._directory / "door")))
+            program.write_text(_STAND_IN.format(python=sys.executable, place=self.door))
             program.chmod(0o755)
         return program
 
@@ -224,6 +230,12 @@ def stand_in() -> str:
     return str(Path(sys.executable).parent / "chronex")
 
 
+def fork_our_keepers() -> None:
+    """Those that this process starts for schedulers of its own."""
+    if _CAN_FORK:
+        fork_keepers(lambda: _forks().door)
+
+
 # -- the process that forks ------------------------------------------------------------------------------------------
 
 
@@ -236,6 +248,8 @@ def serve(line: socket.socket, door: socket.socket) -> None:
             except ModuleNotFoundError as error:  # of an extra that is not installed
                 if (error.name or "").startswith("chronex"):
                     raise
+    place = door.getsockname()
+    fork_keepers(lambda: place)
     gc.freeze()
     while True:
         ready, _, _ = select.select([line, door], [], [])
@@ -275,7 +289,11 @@ def _let_in(line: socket.socket, door: socket.socket) -> None:
         arguments, variables = rest[: int(count) - 1], rest[int(count) - 1 :]
         environment = dict(variable.split("=", 1) for variable in variables)
         order = {"command": command_of(arguments), "environment": environment, "directory": directory}
-        become({**order, "new_session": False, "takes_terminal": False}, streams, visitor)
+        if is_keeper := arguments[:1] == ["keeper"]:
+            os.register_at_fork(after_in_child=visitor.close)  # who starts a keeper waits until its parent has ended
+            show_environment(environment)
+        asked_by = None if is_keeper else visitor
+        become({**order, "new_session": is_keeper, "takes_terminal": False}, streams, asked_by)
 
 
 def _fork_for_parent() -> int:
@@ -324,6 +342,9 @@ def _carry_out(arguments: list[str]) -> int:
     """The exit code of `python` with these arguments."""
     try:
         match arguments:
+            case ["-m", "chronex", "keeper", directory, logs]:
+                import_module("chronex.keeper.keeper_process").main(directory, logs)
+                return 0
             case ["-m", "chronex", *rest]:
                 sys.argv = ["chronex", *rest]
                 import_module("chronex.cli").main()
