@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
@@ -17,7 +18,6 @@ import pytest
 from hypothesis import settings
 
 from tests.kit.forked import fork_our_keepers
-from tests.kit.pooler import WHY_NO_POOLER
 from tests.kit.postgres import WHY_MISSING, PostgresServer, begin_server, end_server, find_programs
 
 MEMORY = Path("/dev/shm")
@@ -74,11 +74,16 @@ def postgres_url(postgres_server: PostgresServer) -> str:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What was not tried for want of a program is said where it is seen."""
-    skipped = terminalreporter.stats.get("skipped", [])
-    for why in (WHY_MISSING, WHY_NO_POOLER):
-        missing = [one for one in skipped if why in str(one.longrepr)]
-        if missing:
-            terminalreporter.write_line(f"NOT TRIED: {len(missing)} tests, because {why}", yellow=True, bold=True)
+    reasons = Counter(_reason(one) for one in terminalreporter.stats.get("skipped", []))
+    for why, number in reasons.most_common():
+        told = f"{number} test{'s' if number > 1 else ''}"
+        terminalreporter.write_line(f"NOT TRIED: {told}, because {why}", yellow=True, bold=True)
+
+
+def _reason(skipped: pytest.TestReport) -> str:
+    """Without the place where it was said."""
+    told = skipped.longrepr[2] if isinstance(skipped.longrepr, tuple) else str(skipped.longrepr)
+    return told.removeprefix("Skipped: ").removeprefix("NOT TRIED: ")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -31,16 +31,20 @@ def answers(machine: RecordedMonth, job: str, instants: list[int]) -> dict[int, 
 _ALIKE = {Cause.OVERLAP_ON_TIME: Cause.OVERLAP}
 
 
-def check_month(seed: int, slots: int = 50, orphans: bool = False, weeks: int = 4) -> Counter[Cause]:
+def check_month(
+    seed: int, slots: int = 50, orphans: bool = False, weeks: int = 4, one_in: int = 1
+) -> Counter[Cause]:
+    """Of each job's instants `one_in` so many is asked for."""
     machine, families = a_month(seed, slots, orphans, weeks)
     seen: Counter[Cause] = Counter()
     for job in machine.jobs:
         if job.id == "edited":
             check_edited(machine)
             continue
-        instants = families[job.id].instants(START, machine.now - 1)
+        every = families[job.id].instants(START, machine.now - 1)
         due = {o.nominal_ms: o.due_ms for o in machine.occurrences(job.id)}
-        known = machine.expected_causes(job, instants, due)
+        known = machine.expected_causes(job, every, due)
+        instants = every[::one_in]
         found = answers(machine, job.id, instants)
         wrong = [
             (job.id, i, known[i], found[i].cause, found[i].summary)
@@ -50,7 +54,7 @@ def check_month(seed: int, slots: int = 50, orphans: bool = False, weeks: int = 
         assert not wrong, (len(wrong), wrong[:5])
         for instant in instants:
             check_names(machine, instant, found[instant])
-        beside = answers(machine, job.id, [instant + MINUTE for instant in instants[::50]])
+        beside = answers(machine, job.id, [instant + MINUTE for instant in instants[:: 50 // one_in]])
         assert {answer.cause for answer in beside.values()} == {Cause.NOT_MATCHED}
         seen.update(known.values())
     return seen
@@ -89,8 +93,9 @@ def check_edited(machine: RecordedMonth) -> None:
         assert {answer.names["version"] for answer in found.values()} - {2} == {version} - {2}
 
 
-def test_every_instant_of_two_weeks_is_explained_as_the_machine_knows_it() -> None:
-    seen = check_month(0, weeks=2)
+def test_the_instants_of_two_weeks_are_explained_as_the_machine_knows_them() -> None:
+    """Every second one; `make torture` asks for all of a month."""
+    seen = check_month(0, weeks=2, one_in=2)
     assert len(seen) >= 13, seen
 
 
