@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
+from types import FunctionType
 from uuid import uuid4
 
 import pytest
@@ -19,10 +20,30 @@ from hypothesis import settings
 
 from tests.kit.forked import fork_our_keepers
 from tests.kit.postgres import WHY_MISSING, PostgresServer, begin_server, end_server, find_programs
+from tests.kit.tables import folded
 
 MEMORY = Path("/dev/shm")
 # Real daemons, terminals and editors are mostly waited for; the longest first.
 WAITING = ("torture", "test_readme.py", "daemon", "lsp", "tui", "store", "run")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--folded", action="store_true",
+        help="try all rows of a parametrised test as one test, where each needs its row alone: half as many to collect",
+    )  # fmt: skip
+
+
+def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str, obj: object) -> pytest.Item | None:
+    """With `--folded`; what is left to pytest is None."""
+    if (
+        not collector.config.option.folded
+        or not isinstance(obj, FunctionType)
+        or not collector.istestfunction(obj, name)
+    ):
+        return None
+    made = folded(obj)
+    return None if made is None else pytest.Function.from_parent(collector, name=name, callobj=made)
 
 
 def pytest_configure(config: pytest.Config) -> None:
