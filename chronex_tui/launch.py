@@ -123,8 +123,14 @@ async def wait_until_idle(app: ChronexApp) -> None:
 
 async def _until_handled(app: ChronexApp) -> None:
     """Until the app is through with the messages that it has now; one that has ended takes none."""
+    from textual.events import Callback
+
+    async def reach() -> None:
+        reached.set()
+
     reached = asyncio.Event()
-    if app.call_later(reached.set):
+    # Not by `call_later`, which looks at the function's signature each time.
+    if app.post_message(Callback(callback=reach)):
         with suppress(TimeoutError):
             await asyncio.wait_for(reached.wait(), _HANDLED_WITHIN_S)
 

@@ -139,4 +139,6 @@ def by_engine(jobs: list[Job], durations: dict[str, int], slots: int, end: int) 
 def test_a_season_of_many_runs_is_counted_without_a_store() -> None:
     jobs = [replace(job(f"j{i}", f"{i} */6 * * *")) for i in range(20)]
     played = list(simulate_runs(jobs, BEGIN, BEGIN + 100 * 24 * HOUR, lambda _: 1000, 50, Random(1)))
-    assert len(played) == 20 * (100 * 4 + 1), "the clocks go forward, and six o'clock of the last day is still reached"
+    assert len(played) == 20 * (100 * 4 + 1), (
+        "the clocks go forward, and six o'clock of the last day is still reached"
+    )
