@@ -125,12 +125,9 @@ async def _until_handled(app: ChronexApp) -> None:
     """Until the app is through with the messages that it has now; one that has ended takes none."""
     from textual.events import Callback
 
-    async def reach() -> None:
-        reached.set()
-
     reached = asyncio.Event()
     # Not by `call_later`, which looks at the function's signature each time.
-    if app.post_message(Callback(callback=reach)):
+    if app.post_message(Callback(callback=reached.set)):
         with suppress(TimeoutError):
             await asyncio.wait_for(reached.wait(), _HANDLED_WITHIN_S)
 

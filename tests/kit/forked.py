@@ -40,7 +40,7 @@ from tests.kit.forked_dashboard import prepare_dashboards, wants_dashboard
 from tests.kit.forked_keeper import PADDING, fork_keepers, show_environment
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 300.0
+PATIENCE_S = 240.0
 # What the commands use; a command imports most of it only when it runs.
 PRELOADED = (
     "chronex.cli",
