@@ -54,6 +54,7 @@ PRELOADED = (
     "chronex_store",
     "chronex_tui",
 )
+_READY = b"ready"
 _CLONE_PARENT = 0x00008000
 _CLONE_NUMBERS = {"x86_64": 56, "aarch64": 220}
 _CAN_FORK = sys.platform == "linux" and platform.machine() in _CLONE_NUMBERS
@@ -176,6 +177,7 @@ class _Forks:
     def __init__(self, tree: Path) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._one_at_a_time = threading.Lock()
+        self._is_ready = False
         self._directory = Path(tempfile.mkdtemp(prefix="chronex-"))
         door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, door:
@@ -192,20 +194,31 @@ class _Forks:
 
     def begin(self, order: dict[str, Any], streams: list[int]) -> int:
         """The id of the process that carries it out."""
+        self._wait_for_imports()
         with self._one_at_a_time:
             socket.send_fds(self._line, [json.dumps(order).encode()], streams)
             return int(self._line.recv(16))
 
+    def open_door(self) -> str:
+        """Where others ask it to fork; whoever waits for a keeper for some seconds only need not wait for imports."""
+        self._wait_for_imports()
+        return self._door
+
     @property
-    def door(self) -> str:
-        """Where whoever is not this process asks it to fork."""
+    def _door(self) -> str:
         return str(self._directory / "door")
+
+    def _wait_for_imports(self) -> None:
+        with self._one_at_a_time:
+            if not self._is_ready:
+                assert self._line.recv(16) == _READY, "the process that forks could not begin"
+                self._is_ready = True
 
     def stand_in(self) -> Path:
         """A program that may be started any number of times, by anybody."""
         program = self._directory / "chronex"
         if not program.exists():
-            program.write_text(_STAND_IN.format(python=sys.executable, place=self.door))
+            program.write_text(_STAND_IN.format(python=sys.executable, place=self._door))
             program.chmod(0o755)
         return program
 
@@ -233,7 +246,7 @@ def stand_in() -> str:
 def fork_our_keepers() -> None:
     """Those that this process starts for schedulers of its own."""
     if _CAN_FORK:
-        fork_keepers(lambda: _forks().door)
+        fork_keepers(lambda: _forks().open_door())
 
 
 # -- the process that forks ------------------------------------------------------------------------------------------
@@ -251,6 +264,7 @@ def serve(line: socket.socket, door: socket.socket) -> None:
     place = door.getsockname()
     fork_keepers(lambda: place)
     gc.freeze()
+    line.send(_READY)
     while True:
         ready, _, _ = select.select([line, door], [], [])
         _forget_those_that_have_ended()
