@@ -133,6 +133,7 @@ async def test_a_command_runs_and_its_end_is_told(schedulers: Schedulers) -> Non
     assert result.usage.peak_kib is None, "a shell is smaller than the keeper, as large as which it is counted"
 
 
+@pytest.mark.usefixtures("whole_keepers")  # a command is counted as large as its keeper at least
 async def test_what_a_command_took_is_told(schedulers: Schedulers) -> None:
     commands = schedulers.commands(schedulers.begin("one"))
     result = await commands.run(request((sys.executable, "-c", "x = b'x' * 100_000_000")), Hooks(), None)

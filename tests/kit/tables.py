@@ -31,7 +31,7 @@ def table(cases: Iterable[tuple[str, Any]]) -> Callable[[Callable[[Any], None]],
 def folded(test: Callable[..., None]) -> Callable[[], None] | None:
     """A parametrised test that needs its row and nothing else, as one test that tries every row.
 
-    None for all others: those with fixtures, with marks, with several tables, or with rows that have marks.
+    None for all others: those with fixtures, with marks, with several tables, with none or marked rows.
     """
     marks = getattr(test, "pytestmark", [])
     if [mark.name for mark in marks] != ["parametrize"] or set(marks[0].kwargs) - {"ids"}:
@@ -43,7 +43,7 @@ def folded(test: Callable[..., None]) -> Callable[[], None] | None:
         return None
     is_bare = isinstance(given, str) and len(names) == 1  # a row is then the value itself
     params = [row if isinstance(row, _PARAM) else pytest.param(*((row,) if is_bare else row)) for row in rows]
-    if any(param.marks for param in params):
+    if not params or any(param.marks for param in params):
         return None
     cases = [dict(zip(names, param.values, strict=True)) for param in params]
     return _named_after(test, lambda: _try_all(test, ((repr(case), partial(test, **case)) for case in cases)))

@@ -76,6 +76,7 @@ async def of_a_loop(number: int) -> None:
         pytest.mark.parametrize("number", [2])(of_a_loop),
         pytest.mark.parametrize("number", [2])(lambda number, tmp_path: None),
         pytest.mark.parametrize("number", iter([2]))(lambda number: None),
+        pytest.mark.parametrize("number", [])(lambda number: None),
         pytest.mark.usefixtures("painted")(pytest.mark.parametrize("number", [2])(lambda number: None)),
     ],
 )
