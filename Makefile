@@ -34,7 +34,7 @@ $(STAMP): pyproject.toml $(LOCK)
 	$(check_python)
 	@echo "building $(VENV) with the development tools, once; this takes a minute or two"
 	@$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $(LOCK)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 10 --timeout 60 -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q chronex chronex_tui store || true
 	@touch $(STAMP)
@@ -54,7 +54,7 @@ run: $(if $(wildcard $(STAMP)),$(STAMP),$(RUNS))  ## start Chronex on examples/t
 	  && $(BIN)/chronex list --store $(TOUR); fi
 
 unit: setup  ## the tests of the pure packages, for the edit loop
-	@$(BIN)/python -m pytest -n 2 $(addprefix --ignore=,$(LONG)) $(PURE)
+	@$(BIN)/python -m pytest -n 2 --folded $(addprefix --ignore=,$(LONG)) $(PURE)
 
 check: style types  ## style, types, and the direction of imports
 	@$(BIN)/python -m pytest tests/test_architecture.py
@@ -71,7 +71,7 @@ test: style  ## everything that must pass before a change lands
 	@$(MAKE) --no-print-directory --jobs 2 types every-test
 
 every-test: $(COMPILED)
-	@MAKEFLAGS= $(BIN)/python -m pytest -n 4 --maxschedchunk 10 -m "not torture"  # of four workers about two are waiting
+	@MAKEFLAGS= $(BIN)/python -m pytest -n 4 --maxschedchunk 10 --folded --timeout 900 -m "not torture"  # of four workers about two are waiting
 
 # Each worker would rewrite the assertions of all tests on a fresh clone; one that has done it leaves them to the others.
 $(COMPILED): $(STAMP)

@@ -71,6 +71,11 @@ class DataRequests:
             self._selection_is_due = True
             self.app.set_timer(_DEBOUNCE_S, self._read_selection)
 
+    @property
+    def is_about_to_read(self) -> bool:
+        """What the cursor points at is requested in a moment."""
+        return self._selection_is_due
+
     def _read_selection(self) -> None:
         self._selection_is_due = False
         state = self.state

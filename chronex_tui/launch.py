@@ -7,6 +7,7 @@ import locale
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 # A frame is taken when nothing has arrived for a while, and at the latest after this long.
 _QUIET_S = 0.1
 _MOST_S = 8.0
+_HANDLED_WITHIN_S = 2.0
 
 
 class NoTerminalError(ChronexError):
@@ -104,14 +106,30 @@ async def _picture(app: ChronexApp, picture: Picture, keys: tuple[str, ...]) -> 
 
 
 async def wait_until_idle(app: ChronexApp) -> None:
-    """Wait until the reader has answered and nothing new has arrived for a moment."""
+    """Wait until the reader has answered, its answers are shown, and nothing new has arrived for a moment.
+
+    A slow machine comes to a few messages only between two looks, so that nothing has arrived says little before all
+    that wait are handled.
+    """
     waited, quiet, seen = 0.0, 0.0, -1
     while waited < _MOST_S and quiet < _QUIET_S:
         await asyncio.sleep(0.02)
         waited += 0.02
-        is_idle = app.arrivals == seen and app.arrivals > 0 and app.live.is_idle
+        await _until_handled(app)
+        is_idle = app.arrivals == seen and app.arrivals > 0 and app.live.is_idle and not app.requests.is_about_to_read
         quiet = quiet + 0.02 if is_idle else 0.0
         seen = app.arrivals
+
+
+async def _until_handled(app: ChronexApp) -> None:
+    """Until the app is through with the messages that it has now; one that has ended takes none."""
+    from textual.events import Callback
+
+    reached = asyncio.Event()
+    # Not by `call_later`, which looks at the function's signature each time.
+    if app.post_message(Callback(callback=reached.set)):
+        with suppress(TimeoutError):
+            await asyncio.wait_for(reached.wait(), _HANDLED_WITHIN_S)
 
 
 def frame_lines(app: ChronexApp) -> list[list[Segment]]:

@@ -6,21 +6,44 @@ import gc
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
+from types import FunctionType
 from uuid import uuid4
 
 import pytest
 from hypothesis import settings
 
-from tests.kit.pooler import WHY_NO_POOLER
+from tests.kit.forked import fork_our_keepers
 from tests.kit.postgres import WHY_MISSING, PostgresServer, begin_server, end_server, find_programs
+from tests.kit.tables import folded
 
 MEMORY = Path("/dev/shm")
 # Real daemons, terminals and editors are mostly waited for; the longest first.
 WAITING = ("torture", "test_readme.py", "daemon", "lsp", "tui", "store", "run")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--folded", action="store_true",
+        help="try all rows of a parametrised test as one test, where each needs its row alone: half as many to collect",
+    )  # fmt: skip
+
+
+def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str, obj: object) -> pytest.Item | None:
+    """With `--folded`; what is left to pytest is None."""
+    if (
+        not collector.config.option.folded
+        or not isinstance(obj, FunctionType)
+        or not collector.istestfunction(obj, name)
+    ):
+        return None
+    made = folded(obj)
+    return None if made is None else pytest.Function.from_parent(collector, name=name, callobj=made)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -35,6 +58,16 @@ def pytest_configure(config: pytest.Config) -> None:
     # the tests start and interrupt.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionstart() -> None:
+    fork_our_keepers()
+
+
+@pytest.fixture
+def whole_keepers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a test that is about the start of the keeper itself."""
+    monkeypatch.setattr("chronex.keeper.keepers.subprocess", subprocess)
 
 
 @pytest.fixture
@@ -62,11 +95,16 @@ def postgres_url(postgres_server: PostgresServer) -> str:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What was not tried for want of a program is said where it is seen."""
-    skipped = terminalreporter.stats.get("skipped", [])
-    for why in (WHY_MISSING, WHY_NO_POOLER):
-        missing = [one for one in skipped if why in str(one.longrepr)]
-        if missing:
-            terminalreporter.write_line(f"NOT TRIED: {len(missing)} tests, because {why}", yellow=True, bold=True)
+    reasons = Counter(_reason(one) for one in terminalreporter.stats.get("skipped", []))
+    for why, number in reasons.most_common():
+        told = f"{number} test{'s' if number > 1 else ''}"
+        terminalreporter.write_line(f"NOT TRIED: {told}, because {why}", yellow=True, bold=True)
+
+
+def _reason(skipped: pytest.TestReport) -> str:
+    """Without the place where it was said."""
+    told = skipped.longrepr[2] if isinstance(skipped.longrepr, tuple) else str(skipped.longrepr)
+    return told.removeprefix("Skipped: ").removeprefix("NOT TRIED: ")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -79,12 +79,14 @@ class Machine:
             arguments, cwd=self.directory, env=self.env | environment, text=True, timeout=2 * DEADLINE_S
         )
 
-    def start(self, *arguments: str, quiet: bool = False, fail_at: str = "") -> LoggedDaemon:
+    def start(
+        self, *arguments: str, quiet: bool = False, fail_at: str = "", starts_whole: bool = False
+    ) -> LoggedDaemon:
         """With `quiet` its log goes nowhere, else into a pipe that the test may read."""
         daemon = LoggedDaemon(
             ["run", "--headless", *arguments],
             cwd=self.directory, env={**self.env, **({VARIABLE: fail_at} if fail_at else {})}, text=True,
-            stderr=subprocess.DEVNULL if quiet else subprocess.PIPE,
+            stderr=subprocess.DEVNULL if quiet else subprocess.PIPE, starts_whole=starts_whole,
         )  # fmt: skip
         self.daemons.append(daemon)
         return daemon

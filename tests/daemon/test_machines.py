@@ -299,7 +299,7 @@ def test_a_password_in_the_address_is_shown_nowhere(server: PostgresServer, tmp_
     with machines(url, tmp_path, 1) as found:
         (machine,) = found.all
         found.apply('[jobs.look]\nschedule = "@once +1s"\nrun = "env; cat /proc/$PPID/cmdline /proc/$PPID/environ"\n')
-        daemon = machine.start()
+        daemon = machine.start(starts_whole=True)
         daemon.until_logged("attempt ended")
         for line in LOOKS:
             done = machine.chronex(*line.split())

@@ -234,8 +234,9 @@ def held_by_keeper(machine: Machine) -> set[int]:
     found: set[int] = set()
     for path in Path("/proc").glob("[0-9]*/comm"):
         with contextlib.suppress(OSError):
-            is_ours = str(machine.directory).encode() in (path.parent / "cmdline").read_bytes()
-            if is_ours and path.read_text().startswith("chronex-keeper"):
+            if not path.read_text().startswith("chronex-keeper"):
+                continue
+            if str(machine.directory).encode() in (path.parent / "environ").read_bytes():
                 listed = (path.parent / "task" / path.parent.name / "children").read_text().split()
                 found |= {int(pid) for pid in listed}
     return found

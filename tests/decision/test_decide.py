@@ -76,7 +76,7 @@ def as_request(row: dict[str, Any]) -> DecisionRequest:
     )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(requests())
 def test_every_decision_keeps_its_promises(row: dict[str, Any]) -> None:
     request = as_request(row)

@@ -23,7 +23,7 @@ from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, Recov
 from chronex.model.reasons import NO_REASON
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Records
-from chronex.testing import DAY, MINUTE
+from chronex.testing import DAY, HOUR, MINUTE
 from tests.engine.simulator.campaign import simulate
 from tests.engine.simulator.checker import check
 from tests.engine.simulator.expected_schedule import AfterEnd, Cron
@@ -34,16 +34,16 @@ from tests.engine.simulator.workload import NEW_YEAR, DrawnJob
 Break = Callable[[pytest.MonkeyPatch], None]
 
 
-def half_a_day(schedule: str = "*/7 * * * *", slots: int = 1, **policies: Any) -> FaultyMachine:
-    """Half a day, with two hours of sleep in it."""
+def a_morning(schedule: str = "*/7 * * * *", slots: int = 1, **policies: Any) -> FaultyMachine:
+    """Seven hours, with two of sleep in them."""
     policies.setdefault("overlap", OverlapPolicy.QUEUE)
     policies.setdefault("recovery", RecoveryPolicy(RecoveryStrategy.EXECUTE_LAST))
     job = Job(id="job", schedule=schedule, tasks=(Task(name="a", run=("true",)), Task(name="b")), **policies)
     fields = schedule.partition(" {")[0]
     machine = FaultyMachine(Random(4), [DrawnJob(job, Cron(fields))], NEW_YEAR, slots=slots, store_faults=())
-    machine.run_until(NEW_YEAR + DAY // 4)
-    machine.inject(PlannedMachineFault(0, MachineFault.SLEEP, DAY // 12, 0.0))
-    machine.run_until(NEW_YEAR + DAY // 2)
+    machine.run_until(NEW_YEAR + 3 * HOUR)
+    machine.inject(PlannedMachineFault(0, MachineFault.SLEEP, 2 * HOUR, 0.0))
+    machine.run_until(NEW_YEAR + 7 * HOUR)
     return machine
 
 
@@ -188,9 +188,17 @@ CASES: list[tuple[Break, set[str], dict[str, Any]]] = [
 def test_a_broken_engine_is_found(
     break_it: Break, rules: set[str], policies: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert check(half_a_day(**policies)) == []
     break_it(monkeypatch)
-    assert rules <= {finding.rule for finding in check(half_a_day(**policies))}
+    assert rules <= {finding.rule for finding in check(a_morning(**policies))}
+
+
+def test_an_engine_that_is_not_broken_has_no_findings() -> None:
+    tried: list[dict[str, Any]] = []
+    for _, _, policies in CASES:
+        if policies not in tried:
+            assert check(a_morning(**policies)) == [], policies
+            tried.append(policies)
+    assert len(tried) == 6
 
 
 def test_a_delay_that_does_not_wait_for_the_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

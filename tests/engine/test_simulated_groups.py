@@ -82,7 +82,7 @@ Break = Callable[[pytest.MonkeyPatch], None]
 GROUPS = (GroupSettings("one", limit=1), GroupSettings("slow", rate=StartRate(2, 20 * MINUTE)))
 
 
-def half_a_day() -> FaultyMachine:
+def a_morning() -> FaultyMachine:
     def drawn(name: str, fields: str, **more: Any) -> DrawnJob:
         more.setdefault("overlap", OverlapPolicy.QUEUE)
         return DrawnJob(Job(id=name, schedule=fields, tasks=(Task(name="a", run=("true",)),), **more), Cron(fields))
@@ -94,7 +94,7 @@ def half_a_day() -> FaultyMachine:
         drawn("d", "*/9 * * * *", groups={"one": 1}),
     ]
     machine = FaultyMachine(Random(4), jobs, NEW_YEAR, slots=50, store_faults=(), groups=GROUPS)
-    machine.run_until(NEW_YEAR + DAY // 2)
+    machine.run_until(NEW_YEAR + 3 * DAY // 8)
     return machine
 
 
@@ -145,8 +145,8 @@ CASES: list[tuple[Break, set[str]]] = [
 ]
 
 
-def test_half_a_day_of_groups_has_no_findings_and_many_who_wait() -> None:
-    machine = half_a_day()
+def test_a_morning_of_groups_has_no_findings_and_many_who_wait() -> None:
+    machine = a_morning()
     assert check(machine) == []
     assert machine.lines.waited > 20
 
@@ -156,4 +156,4 @@ def test_an_engine_that_breaks_its_groups_is_found(
     break_it: Break, rules: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_it(monkeypatch)
-    assert rules <= {finding.rule for finding in check(half_a_day())}
+    assert rules <= {finding.rule for finding in check(a_morning())}

@@ -33,11 +33,19 @@ def run(seed: int, length: int = WEEK) -> FaultyMachine:
 
 
 def past_seeds() -> list[int]:
+    """Those of the first weeks are lived below anyway."""
     lines = SEEDS.read_text().splitlines()
-    return [int(line.split()[0]) for line in lines if line and not line.startswith("#")]
+    seeds = [int(line.split()[0]) for line in lines if line and not line.startswith("#")]
+    return [seed for seed in seeds if seed >= AT_ONCE]
 
 
-@pytest.mark.parametrize("seed", past_seeds())
+# What they found was wrong in the monitors, not in the engine: `make torture` lives them again.
+OF_MONITORS = {1155, 2123}
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=pytest.mark.torture) if seed in OF_MONITORS else seed for seed in past_seeds()]
+)
 def test_a_seed_that_once_failed_passes(seed: int) -> None:
     run(seed)
 

@@ -115,6 +115,7 @@ async def adopted(
     return result
 
 
+@pytest.mark.usefixtures("whole_keepers")
 async def test_a_command_runs_and_its_end_is_told(schedulers: Schedulers) -> None:
     seen: list[Started] = []
 
@@ -132,6 +133,7 @@ async def test_a_command_runs_and_its_end_is_told(schedulers: Schedulers) -> Non
     assert result.usage.peak_kib is None, "a shell is smaller than the keeper, as large as which it is counted"
 
 
+@pytest.mark.usefixtures("whole_keepers")  # a command is counted as large as its keeper at least
 async def test_what_a_command_took_is_told(schedulers: Schedulers) -> None:
     commands = schedulers.commands(schedulers.begin("one"))
     result = await commands.run(request((sys.executable, "-c", "x = b'x' * 100_000_000")), Hooks(), None)
@@ -202,6 +204,7 @@ async def test_whoever_is_welcome_knows_every_end(schedulers: Schedulers) -> Non
     die(link)
 
 
+@pytest.mark.usefixtures("whole_keepers")
 async def test_secrets_are_redacted_while_no_scheduler_lives(schedulers: Schedulers) -> None:
     gate = schedulers.place / "gate"
     asked = request(f"while [ ! -e {gate} ]; do sleep 0.01; done; echo $TOKEN", secrets=("TOKEN",))
@@ -398,6 +401,7 @@ async def test_a_cancellation_reaches_a_command_of_another_scheduler(schedulers:
     keepers.tidy(lambda _attempt: False)
 
 
+@pytest.mark.usefixtures("whole_keepers")
 async def test_a_keeper_that_is_killed_ends_no_command_and_its_end_is_unknown(schedulers: Schedulers) -> None:
     gate, witness = schedulers.place / "gate", schedulers.place / "witness"
     asked = request(f"while [ ! -e {gate} ]; do sleep 0.01; done; echo x >> {witness}")

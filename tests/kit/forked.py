@@ -37,9 +37,10 @@ from typing import Any, NoReturn
 
 from chronex import failpoints
 from tests.kit.forked_dashboard import prepare_dashboards, wants_dashboard
+from tests.kit.forked_keeper import PADDING, fork_keepers, show_environment
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 # What the commands use; a command imports most of it only when it runs.
 PRELOADED = (
     "chronex.cli",
@@ -53,6 +54,7 @@ PRELOADED = (
     "chronex_store",
     "chronex_tui",
 )
+_READY = b"ready"
 _CLONE_PARENT = 0x00008000
 _CLONE_NUMBERS = {"x86_64": 56, "aarch64": 220}
 _CAN_FORK = sys.platform == "linux" and platform.machine() in _CLONE_NUMBERS
@@ -175,6 +177,7 @@ class _Forks:
     def __init__(self, tree: Path) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._one_at_a_time = threading.Lock()
+        self._is_ready = False
         self._directory = Path(tempfile.mkdtemp(prefix="chronex-"))
         door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, door:
@@ -184,22 +187,38 @@ class _Forks:
             ends = [theirs.fileno(), door.fileno()]
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.kit.forked", *map(str, ends)],
-                cwd=tree, pass_fds=ends, env={**os.environ, "PYTHONPATH": path, **_OURS},
+                cwd=tree, pass_fds=ends, env={**os.environ, "PYTHONPATH": path, **_OURS, **PADDING},
             )  # fmt: skip
         self._line.settimeout(PATIENCE_S)
         atexit.register(self._end)
 
     def begin(self, order: dict[str, Any], streams: list[int]) -> int:
         """The id of the process that carries it out."""
+        self._wait_for_imports()
         with self._one_at_a_time:
             socket.send_fds(self._line, [json.dumps(order).encode()], streams)
             return int(self._line.recv(16))
+
+    def open_door(self) -> str:
+        """Where others ask it to fork; whoever waits for a keeper for some seconds only need not wait for imports."""
+        self._wait_for_imports()
+        return self._door
+
+    @property
+    def _door(self) -> str:
+        return str(self._directory / "door")
+
+    def _wait_for_imports(self) -> None:
+        with self._one_at_a_time:
+            if not self._is_ready:
+                assert self._line.recv(16) == _READY, "the process that forks could not begin"
+                self._is_ready = True
 
     def stand_in(self) -> Path:
         """A program that may be started any number of times, by anybody."""
         program = self._directory / "chronex"
         if not program.exists():
-            program.write_text(_STAND_IN.format(python=sys.executable, place=str(self._directory / "door")))
+            program.write_text(_STAND_IN.format(python=sys.executable, place=self._door))
             program.chmod(0o755)
         return program
 
@@ -224,6 +243,12 @@ def stand_in() -> str:
     return str(Path(sys.executable).parent / "chronex")
 
 
+def fork_our_keepers() -> None:
+    """Those that this process starts for schedulers of its own."""
+    if _CAN_FORK:
+        fork_keepers(lambda: _forks().open_door())
+
+
 # -- the process that forks ------------------------------------------------------------------------------------------
 
 
@@ -236,7 +261,10 @@ def serve(line: socket.socket, door: socket.socket) -> None:
             except ModuleNotFoundError as error:  # of an extra that is not installed
                 if (error.name or "").startswith("chronex"):
                     raise
+    place = door.getsockname()
+    fork_keepers(lambda: place)
     gc.freeze()
+    line.send(_READY)
     while True:
         ready, _, _ = select.select([line, door], [], [])
         _forget_those_that_have_ended()
@@ -275,7 +303,11 @@ def _let_in(line: socket.socket, door: socket.socket) -> None:
         arguments, variables = rest[: int(count) - 1], rest[int(count) - 1 :]
         environment = dict(variable.split("=", 1) for variable in variables)
         order = {"command": command_of(arguments), "environment": environment, "directory": directory}
-        become({**order, "new_session": False, "takes_terminal": False}, streams, visitor)
+        if is_keeper := arguments[:1] == ["keeper"]:
+            os.register_at_fork(after_in_child=visitor.close)  # who starts a keeper waits until its parent has ended
+            show_environment(environment)
+        asked_by = None if is_keeper else visitor
+        become({**order, "new_session": is_keeper, "takes_terminal": False}, streams, asked_by)
 
 
 def _fork_for_parent() -> int:
@@ -324,6 +356,9 @@ def _carry_out(arguments: list[str]) -> int:
     """The exit code of `python` with these arguments."""
     try:
         match arguments:
+            case ["-m", "chronex", "keeper", directory, logs]:
+                import_module("chronex.keeper.keeper_process").main(directory, logs)
+                return 0
             case ["-m", "chronex", *rest]:
                 sys.argv = ["chronex", *rest]
                 import_module("chronex.cli").main()

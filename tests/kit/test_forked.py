@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from chronex.keeper.keepers import is_alive, start_keeper
 from chronex.version import __version__
 from tests.kit.forked import ROOT, ChronexProcess, run_chronex, run_python, stand_in
+from tests.kit.processes import end_all, processes_of
 
 
 def test_what_is_forked_prints_and_exits_as_a_whole_start() -> None:
@@ -94,3 +96,21 @@ def test_an_armed_fail_point_kills(tmp_path: Path) -> None:
     (tmp_path / "chronex.toml").write_text('[jobs.a]\nschedule = "@daily"\nrun = "true"\n')
     done = run_chronex(["apply", "--store", "store"], cwd=tmp_path, env=environment, text=True)
     assert done.returncode == -signal.SIGKILL
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="the environment of another cannot be read here")
+def test_a_forked_keeper_has_a_session_and_an_environment_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHRONEX_STORE", str(tmp_path))
+    directory = tmp_path / "keepers" / "node.1"
+    directory.mkdir(parents=True)
+    start_keeper(directory, tmp_path / "logs")
+    (keeper,) = processes_of(tmp_path)
+    process = Path(f"/proc/{keeper}")
+    assert (process / "comm").read_text() == "chronex-keeper\n"
+    assert b"tests.kit.forked" in (process / "cmdline").read_bytes()
+    assert os.getsid(keeper) not in (os.getsid(0), keeper), "the process that began the session has ended"
+    assert is_alive(directory)
+    end_all(tmp_path)
+    assert not is_alive(directory)

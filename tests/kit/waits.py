@@ -14,7 +14,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-DEADLINE_S = 120.0
+DEADLINE_S = 240.0
 POLL_S = 0.01
 
 

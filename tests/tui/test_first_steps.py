@@ -44,9 +44,10 @@ class Terminal:
         self._tmux(
             "-f", "/dev/null", "new-session", "-d", "-x", str(width), "-y", str(height), "-c", str(directory), "sh"
         )
-        self.press("-l", "PS1='ready> '; clear")
+        self._typed = 0
+        self.press("-l", "PS1='ready $typed> '; clear")
         self.press("Enter")
-        self.until(lambda frame: frame.startswith("ready>"), "the shell")
+        self.until(lambda frame: frame.startswith("ready >"), "the shell")
 
     def _tmux(self, *arguments: str) -> str:
         assert TMUX is not None
@@ -77,9 +78,17 @@ class Terminal:
 
     def types(self, command: str) -> str:
         """The screen after the command, when the shell is ready again."""
-        self.press("-l", f"clear; {command}")
+        self.begins(command)
+        return self.is_ready(f"{command} to end")
+
+    def begins(self, command: str) -> None:
+        self._typed += 1
+        self.press("-l", f"typed={self._typed}; clear; {command}")
         self.press("Enter")
-        return self.until(lambda frame: frame.rstrip().endswith("ready>"), f"{command} to end")
+
+    def is_ready(self, what: str) -> str:
+        """The prompt is numbered: the one before the command is on the screen until the shell comes to read it."""
+        return self.until(lambda frame: frame.rstrip().endswith(f"ready {self._typed}>"), what)
 
     def end(self) -> None:
         self._tmux("kill-server")
@@ -103,8 +112,7 @@ def test_a_stranger_moves_a_crontab_and_sees_it_run(terminal: Terminal, tmp_path
     told = terminal.types("chronex apply")
     assert "start one with: chronex run" in told
 
-    terminal.press("-l", "clear; chronex run")
-    terminal.press("Enter")
+    terminal.begins("chronex run")
     frame = terminal.shows("1 Jobs", "never ran", "daemon")
     name = next(line.split()[2] for line in frame.splitlines() if "never ran" in line)
     # Typed fast, as by a hand that knows the keys: the filter gets its letters, the question its answer.
@@ -122,7 +130,7 @@ def test_a_stranger_moves_a_crontab_and_sees_it_run(terminal: Terminal, tmp_path
     terminal.press("q")
     terminal.shows("Quit?")
     terminal.press("y")
-    terminal.until(lambda found: found.rstrip().endswith("ready>"), "the dashboard and the daemon to end")
+    terminal.is_ready("the dashboard and the daemon to end")
 
     told = terminal.types(f"chronex history {name}")
     assert "completed" in told

@@ -20,10 +20,11 @@ from typing import IO
 import pytest
 
 from chronex.model.occurrence import Occurrence
-from chronex_tui.launch import choose_theme
+from chronex_tui.launch import choose_theme, wait_until_idle
 from tests.kit.forked import ChronexProcess, run_chronex
 from tests.kit.processes import end_all
 from tests.kit.waits import DEADLINE_S, is_gone, until
+from tests.tui.driving import app_on
 from tests.tui.examples import MINUTE, NOW, make_store
 
 
@@ -51,6 +52,19 @@ def test_one_frame_as_text(example_store: Path) -> None:
     assert "✖ sync-s3" in done.stdout
     assert "\x1b" not in done.stdout
     assert len(done.stdout.splitlines()) <= 24
+
+
+async def test_a_frame_is_taken_with_the_details_of_what_it_points_at_however_late_they_are_asked_for(
+    example_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = app_on(example_store)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await wait_until_idle(app)
+        monkeypatch.setattr("chronex_tui.data_requests._DEBOUNCE_S", 0.5)  # as it may be on a machine that is busy
+        await pilot.press("j")
+        await wait_until_idle(app)
+        assert app.state.detail is not None
+        assert app.state.detail.row.job.id == app.state.job
 
 
 @pytest.mark.parametrize(

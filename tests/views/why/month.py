@@ -392,7 +392,7 @@ def a_month(
         if slots > 10:  # those that wait in a queue are turned away one by one when their turn falls into a pause
             pausable = [job.id for job in jobs[:5] if job.overlap in (OverlapPolicy.SKIP, OverlapPolicy.ALLOW)]
             machine.pause(random.choice(pausable), begin, length)
-        if week == 1:
+        if week == min(1, weeks - 1):
             machine.edit(at + 5 * DAY + 12 * HOUR, replace(jobs[-1], schedule="41 * * * *"))
     machine.run_until(START + MONTH - (4 - weeks) * 7 * DAY)
     return machine, families
