@@ -17,7 +17,14 @@ from chronex.timing.job_schedule import excluded_instants, moved_from, schedule_
 
 EPOCH = date(1970, 1, 1)
 BEGIN = datetime(2027, 1, 1, tzinfo=UTC)
-ZONES = ["Europe/Berlin", "America/Santiago", "Africa/Cairo", "Pacific/Chatham", "Australia/Lord_Howe", "Antarctica/Troll"]
+ZONES = [
+    "Europe/Berlin",
+    "America/Santiago",
+    "Africa/Cairo",
+    "Pacific/Chatham",
+    "Australia/Lord_Howe",
+    "Antarctica/Troll",
+]
 
 
 def ms(moment: datetime) -> int:
