@@ -110,7 +110,15 @@ def forecast_run(job: Job, nominal_ms: int) -> ForecastRun:
         reason = NO_REASON  # jitter may put it behind the end of the blackout
     if not reason and job.progress.was_paused_at(placed.due_ms):
         reason = Reason(ReasonCode.PAUSED, by=job.progress.paused_by)
+    if not reason and is_beyond_window(job, nominal_ms, placed.due_ms):
+        reason = Reason(ReasonCode.WINDOW_EXCEEDED)
     return ForecastRun(nominal_ms, job.id, placed.due_ms, latest_ms, reason, moved_from(job, nominal_ms))
+
+
+def is_beyond_window(job: Job, nominal_ms: int, due_ms: int) -> bool:
+    """Do spread, stagger and jitter put it where its window is over?"""
+    window_ms = placement_options(job).window
+    return window_ms is not None and due_ms > nominal_ms + window_ms
 
 
 def startable(job: Job, from_ms: int, not_before_ms: int | None = None) -> Iterator[ForecastRun]:

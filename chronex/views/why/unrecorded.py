@@ -15,13 +15,14 @@ from chronex.model.job import Job
 from chronex.model.occurrence import MissedSpan, Occurrence
 from chronex.model.policies import OverlapPolicy, RecoveryStrategy
 from chronex.model.reasons import ReasonCode, text_of
+from chronex.model.states import OccurrenceState
 from chronex.storage import journal
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
-from chronex.timing.job_schedule import moved_from, options_of, schedule_of
+from chronex.timing.job_schedule import moved_from, options_of
 from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import Zone
-from chronex.views.coming_runs import forecast_run
+from chronex.views.coming_runs import ForecastRun, forecast_job, forecast_run
 from chronex.views.job_functions import lacking_functions, named, unstopped
 from chronex.views.why.across_nodes import lacking_node, waits_words
 from chronex.views.why.answer import NO_NAMES, Cause, Link, Source, WhyAnswer, cause_of, stamp
@@ -226,7 +227,8 @@ def _coming(reading: Reading, history: VersionHistory, job: Job, instant_ms: int
     links = [Link(f"'{job.schedule}' matches this time (version {job.version})", None, Source.SCHEDULE)]
     if note := clock_note(job, instant_ms):
         links.append(Link(note, None, Source.SCHEDULE))
-    barred = _barred(job, instant_ms, now_ms, zone)
+    expected = forecast_run(job, instant_ms)
+    barred = _barred(reading, job, expected, now_ms, zone)
     if barred is not None:
         return barred._replace(links=[*links, *barred.links])
     if lacking := lacking_node(reading, job, now_ms):
@@ -239,9 +241,13 @@ def _coming(reading: Reading, history: VersionHistory, job: Job, instant_ms: int
     placed, due = _placement(job, instant_ms, zone)
     if due is None:
         return Finding(Cause.UNSCHEDULABLE, "it will be skipped: no start fits its spread", [*links, *placed])
-    if (reason := forecast_run(job, instant_ms).reason).code is ReasonCode.BLACKOUT:
+    if (reason := expected.reason).code is ReasonCode.BLACKOUT:
         fact = Link(f"{text_of(reason)} until {stamp(blackout_end(job, due), zone)}", None, Source.POLICY)
         return Finding(Cause.BLACKOUT, f"it will be skipped: {text_of(reason)}", [*links, *placed, fact])
+    if reason.code is ReasonCode.WINDOW_EXCEEDED:
+        end = f"its window ends at {stamp(instant_ms + (options_of(job).window or 0), zone)}"
+        summary = f"it will be skipped: it is due at {stamp(due, zone)}, and {end}"
+        return Finding(Cause.WINDOW_EXCEEDED, summary, [*links, *placed, Link(end, None, Source.POLICY)])
     if (skipped := _skipped_for_retry(reading, job, instant_ms, zone)) is not None:
         return skipped._replace(links=[*links, *placed, *skipped.links])
     start = f"from {stamp(due, zone)} on" if options_of(job).jitter else f"at {stamp(due, zone)}"
@@ -272,12 +278,12 @@ def _unnamed(history: VersionHistory, job: Job, instant_ms: int, now_ms: int) ->
     return Finding(Cause.NOT_MATCHED, "nothing is expected here", [Link(fact, None, Source.SCHEDULE)])
 
 
-def _barred(job: Job, instant_ms: int, now_ms: int, zone: Zone) -> Finding | None:
+def _barred(reading: Reading, job: Job, expected: ForecastRun, now_ms: int, zone: Zone) -> Finding | None:
     """The job is disabled, paused, or will have used up its executions."""
     if not job.enabled:
         fact = Link("the job is disabled", job.updated_ms, Source.RECORD)
         return Finding(Cause.DISABLED, "nothing will happen: the job is disabled", [fact])
-    if job.progress.paused and (job.progress.paused_until_ms is None or instant_ms < job.progress.paused_until_ms):
+    if expected.reason.code is ReasonCode.PAUSED:
         by = f" by {job.progress.paused_by}" if job.progress.paused_by else ""
         until = (
             f" until {stamp(job.progress.paused_until_ms, zone)}" if job.progress.paused_until_ms is not None else ""
@@ -285,22 +291,18 @@ def _barred(job: Job, instant_ms: int, now_ms: int, zone: Zone) -> Finding | Non
         fact = Link(f"the job is paused{by}{until}", None, Source.RECORD)
         return Finding(Cause.PAUSED, f"it will be skipped: the job is paused{by}{until}", [fact])
     limit, fired = options_of(job).max, job.progress.counters.fired
-    if limit is not None and fired + _before(job, instant_ms, now_ms, limit) >= limit:
+    if limit is not None and fired + _before(reading, job, expected.nominal_ms, now_ms) >= limit:
         fact = Link(f"{fired} of at most {limit} executions (max) have begun", None, Source.RECORD)
         return Finding(Cause.MAX_REACHED, f"its limit of {limit} executions (max) is reached before", [fact])
     return None
 
 
-def _before(job: Job, instant_ms: int, now_ms: int, limit: int) -> int:
-    """How many executions come before it, counted up to the limit."""
-    count = 0
-    for _ in schedule_of(job).between(
-        job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms, instant_ms - 1
-    ):
-        count += 1
-        if count >= limit:
-            break
-    return count
+def _before(reading: Reading, job: Job, instant_ms: int, now_ms: int) -> int:
+    """How many executions come before it: those on record that wait for their time, and those of the schedule that
+    will start, which are at most as many as are left."""
+    waiting = sum(one.state is OccurrenceState.PENDING for one in reading.occurrences(job.id))
+    since = job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms
+    return waiting + sum(run.runs for run in forecast_job(job, since, instant_ms - 1))
 
 
 def _placement(job: Job, instant_ms: int, zone: Zone) -> tuple[list[Link], int | None]:
