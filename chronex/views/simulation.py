@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from chronex.engine.admit import Admission, Verdict, admit, barred_now, gives_way, is_held, wait_in_line
 from chronex.engine.group_limits import GroupUse, ready_at
 from chronex.engine.lines import LineOrder, LineWait
-from chronex.engine.plan import Chance, Plan, blackouts_of, plan_job
+from chronex.engine.plan import Chance, Plan, blackouts_of, next_plan_ms, plan_job
 from chronex.model.groups import GroupSettings
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
@@ -140,7 +140,7 @@ class RunSimulation:
         self.jobs = {job.id: job for job in begun}
         self.parts = {job.id: _job_part(job) for job in begun}
         self.due: list[tuple[tuple[int, int, bool, str, int], Occurrence]] = []
-        self.plans: list[tuple[int, str]] = []  # when a job that may start so many times only is planned again
+        self.plans: list[tuple[int, str]] = []  # jobs whose instants depend on what happened are planned one by one
         self.looks: list[int] = []  # instants that are skipped: the engine looks at those who wait then, too
         self.ends: list[_Running] = []
         self.running: dict[str, list[Occurrence]] = {job.id: [] for job in begun}
@@ -153,7 +153,7 @@ class RunSimulation:
         self.count = 0
 
     def play(self, from_ms: int) -> Iterator[Played]:
-        found = self._play(from_ms)
+        found = self._with_delays(self._play(from_ms))
         return with_followers(found, self.chains, self.push, self._now) if self.chains else found
 
     def _now(self) -> int:
@@ -193,32 +193,40 @@ class RunSimulation:
 
     def _plan_first(self, job_id: str, begin: int) -> Iterator[Played]:
         if self.parts[job_id].follows_its_end:
-            self._plan_next(job_id, begin)
+            self._count_from(job_id, begin)
         else:
-            yield from self._plan_limited(job_id, begin)
+            yield from self._plan_now(job_id, begin)
 
-    def _plan_limited(self, job_id: str, at: int) -> Iterator[Played]:
+    def _plan_now(self, job_id: str, at: int) -> Iterator[Played]:
         """What `max` leaves is known when the instant has come: one that is skipped or waits has not started."""
         if self._is_used_up(job_id):
             return
         job, part = self.jobs[job_id], self.parts[job_id]
-        # An instant of now is not missed, nor is one that a spread has before its nominal time.
-        plan = plan_job(job, part.schedule, at, at, self.chance)
+        schedule = schedule_of(job) if part.follows_its_end else part.schedule
+        plan = plan_job(job, schedule, at, at, self.chance)
         self.jobs[job_id] = job.progressed(cursor_ms=plan.cursor_ms)
+        if not part.follows_its_end:
+            self._plan_again(job_id, plan.next_ms)
         yield from self._planned(plan)
-        if plan.next_ms is not None and plan.next_ms <= self.to_ms:
-            heappush(self.plans, (plan.next_ms, job_id))
+
+    def _plan_again(self, job_id: str, at: int | None) -> None:
+        if at is not None and at <= self.to_ms:
+            heappush(self.plans, (at, job_id))
 
     def _is_used_up(self, job_id: str) -> bool:
         most = self.parts[job_id].max
         return most is not None and self.jobs[job_id].progress.counters.fired >= most
 
-    def _plan_next(self, job_id: str, after_ms: int) -> None:
-        if self._is_used_up(job_id):
-            return
-        nominal = schedule_of(self.jobs[job_id].progressed(anchor_ms=after_ms)).next(after_ms)
-        if nominal is not None and nominal <= self.to_ms:
-            self.push(Occurrence(job=job_id, nominal_ms=nominal, due_ms=nominal))
+    def _with_delays(self, played: Iterator[Played]) -> Iterator[Played]:
+        """A fixed delay counts from the end of a run, and from what came instead of one."""
+        for one in played:
+            if self.parts[one.occurrence.job].follows_its_end:
+                self._count_from(one.occurrence.job, one.ended_ms if one.ended_ms is not None else self._now())
+            yield one
+
+    def _count_from(self, job_id: str, at: int) -> None:
+        job = self.jobs[job_id] = self.jobs[job_id].progressed(anchor_ms=at, cursor_ms=at)
+        self._plan_again(job_id, next_plan_ms(job, schedule_of(job), at))
 
     def push(self, occurrence: Occurrence) -> None:
         """What is due at one instant is decided by priority; then jobs before occurrences that are there already, and
@@ -250,7 +258,7 @@ class RunSimulation:
             if first == next_end:
                 yield from self._end(heappop(self.ends))
             elif first == next_plan:
-                yield from self._plan_limited(heappop(self.plans)[1], first)
+                yield from self._plan_now(heappop(self.plans)[1], first)
             elif first == next_due:
                 while self.due and self.due[0][0][0] == first:
                     yield from self._admit(heappop(self.due)[1], first)
@@ -280,8 +288,6 @@ class RunSimulation:
         self.running[occurrence.job].remove(occurrence)
         self.lines.ended(self.jobs[occurrence.job])
         yield Played(occurrence, OccurrenceState.COMPLETED, NO_REASON, run.started_ms, run.ends_ms)
-        if self.parts[occurrence.job].follows_its_end:
-            self._plan_next(occurrence.job, run.ends_ms)
         yield from self._start_queued(run.ends_ms, occurrence.job)
 
     @property

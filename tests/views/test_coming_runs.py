@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from chronex.engine.commands import Actor
 from chronex.engine.commands.control import pause
@@ -45,13 +46,13 @@ def calendar(random: Random, name: str) -> JobCalendar:
 
 def random_job(random: Random, number: int) -> Job:
     text = random.choice(["0 9 * * *", "30 */4 * * *", "0 2,3 * * *", "15 12 * * MON-FRI | 0 6 * * *", "@every 5h", "0 */6 * * * {max:9}",
-                          "0 */6 * * * {stagger:2h}", "0 */6 * * * {stagger:2h, window:50m}", "0 */8 * * * {max:4, window:50m}",
+                          "0 */6 * * * {stagger:2h}", "0 */6 * * * {stagger:2h, window:50m}", "0 */8 * * * {max:4, window:50m}", "*/30 0-3 * * * {max:7, stagger:20m}",
                           "0 */3 * * * {jitter:40m}"])  # fmt: skip
     policy: dict[str, Any] = {}
     if random.random() < 0.4 and "@every" not in text:
         mode = random.choice(["after", "around", "before"])
         clause = random.choice(["", "dow=MON-FRI", "between=08:00-20:00"])
-        policy["spread"] = SpreadPolicy(mode=mode, duration_ms=random.choice([1, 2]) * HOUR, only=clause)
+        policy["spread"] = SpreadPolicy(mode=mode, duration_ms=random.choice([1, 2, 26]) * HOUR, only=clause)
     if random.random() < 0.7:
         moves = OnExcluded.SKIP if "@every" in text else random.choice(list(OnExcluded))
         excluded = (calendar(random, "off"),) if random.random() < 0.7 else ()
@@ -194,3 +195,13 @@ def test_a_spread_that_never_fits_has_no_coming_run() -> None:
     said = previews_of(machine, "j")
     assert (said.shown, said.starts, said.listed) == ([], [], None)
     assert {one.reason.code for one in said.forecast} == {ReasonCode.UNSCHEDULABLE}
+
+
+def test_a_spread_may_put_a_later_instant_before_the_blackout_that_bars_an_earlier_one() -> None:
+    spread = SpreadPolicy(mode="before", duration_ms=DAY)
+    jobs = [Job(id=f"j{n}", schedule="0 */2 * * *", spread=spread) for n in range(8)]
+    dark = JobCalendar(name="dark", days=(TODAY + 3, TODAY + 4))
+    for job in jobs:
+        dimmed = replace(job, calendars=CalendarRules(blackout=(dark,)))
+        free = [one for one in forecast_job(job, BEGIN, END) if one.due_ms // DAY not in (TODAY + 3, TODAY + 4)]
+        assert list(coming_starts_of(dimmed, BEGIN, END)) == [one.due_ms for one in free]

@@ -257,6 +257,11 @@ CASES = {
         "a",
         ["completed 7 12", "completed 19 24"],
     ),
+    "an interval that counts from its end counts from what was skipped too": (
+        Week([a_job("a", "@every 20m", cadence=Cadence.FIXED_DELAY, calendars=DARK)], {"a": 5 * MINUTE}, 50),
+        "a",
+        ["completed 20 25", "skipped - 45", "skipped - 65", "skipped - 85"],
+    ),
     "a rate lets a line go on when a canceled run would have ended": (
         Week(
             [

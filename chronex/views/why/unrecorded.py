@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from chronex.engine.plan import blackout_end, spread_of
+from chronex.engine.plan import blackout_end, lead_ms, spread_of
 from chronex.engine.retries import skips_until
 from chronex.model.job import Job
 from chronex.model.occurrence import MissedSpan, Occurrence
@@ -22,7 +22,7 @@ from chronex.text.durations import format_duration
 from chronex.timing.job_schedule import moved_from, options_of
 from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import Zone
-from chronex.views.coming_runs import ForecastRun, forecast_job, forecast_run
+from chronex.views.coming_runs import ForecastRun, first_to_start, forecast_all, forecast_run
 from chronex.views.job_functions import lacking_functions, named, unstopped
 from chronex.views.why.across_nodes import lacking_node, waits_words
 from chronex.views.why.answer import NO_NAMES, Cause, Link, Source, WhyAnswer, cause_of, stamp
@@ -291,18 +291,22 @@ def _barred(reading: Reading, job: Job, expected: ForecastRun, now_ms: int, zone
         fact = Link(f"the job is paused{by}{until}", None, Source.RECORD)
         return Finding(Cause.PAUSED, f"it will be skipped: the job is paused{by}{until}", [fact])
     limit, fired = options_of(job).max, job.progress.counters.fired
-    if limit is not None and fired + _before(reading, job, expected.nominal_ms, now_ms) >= limit:
+    if limit is not None and not _is_left(reading, job, expected, limit - fired, now_ms):
         fact = Link(f"{fired} of at most {limit} executions (max) have begun", None, Source.RECORD)
         return Finding(Cause.MAX_REACHED, f"its limit of {limit} executions (max) is reached before", [fact])
     return None
 
 
-def _before(reading: Reading, job: Job, instant_ms: int, now_ms: int) -> int:
-    """How many executions come before it: those on record that wait for their time, and those of the schedule that
-    will start, which are at most as many as are left."""
-    waiting = sum(one.state is OccurrenceState.PENDING for one in reading.occurrences(job.id))
+def _is_left(reading: Reading, job: Job, expected: ForecastRun, left: int, now_ms: int) -> bool:
+    """Is it one of the executions that `max` leaves? Those on record that wait for their time come first."""
+    left -= sum(one.state is OccurrenceState.PENDING for one in reading.occurrences(job.id))
+    if left <= 0:
+        return False
     since = job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms
-    return waiting + sum(run.runs for run in forecast_job(job, since, instant_ms - 1))
+    until = expected.due_ms + lead_ms(job)  # what is planned later starts later
+    coming = first_to_start(job, forecast_all(job, since, max(until, expected.nominal_ms)), left)
+    found = next((run for run in coming if run.nominal_ms == expected.nominal_ms), None)
+    return found is not None and found.reason.code is not ReasonCode.MAX_REACHED
 
 
 def _placement(job: Job, instant_ms: int, zone: Zone) -> tuple[list[Link], int | None]:
