@@ -43,6 +43,11 @@ class _JobPart(NamedTuple):
     may_be_barred: bool  # by a pause or a blackout; most jobs are not, and a year has many runs
     max: int | None  # how often it may start
 
+    @property
+    def is_planned_one_by_one(self) -> bool:
+        """Its instants depend on what happened."""
+        return self.follows_its_end or self.max is not None
+
 
 class _Running(NamedTuple):
     ends_ms: int
@@ -149,7 +154,8 @@ class RunSimulation:
         self.lines = SimulatedLines(groups)
         self.canceled: set[int] = set()
         self.stopping: list[Occurrence] = []  # are to be canceled, and hold their places until all has been decided
-        self.chains = SimulatedChains(self.jobs, from_ms)
+        one_by_one = (name for name, part in self.parts.items() if part.is_planned_one_by_one)
+        self.chains = SimulatedChains(self.jobs, from_ms, one_by_one)
         self.count = 0
 
     def play(self, from_ms: int) -> Iterator[Played]:
@@ -172,7 +178,7 @@ class RunSimulation:
     def _plan(self, job_id: str, begin: int, until: int) -> Iterator[Played]:
         """All instants up to `until` at once; one that follows its own end has been planned there."""
         part = self.parts[job_id]
-        if part.follows_its_end or part.max is not None:
+        if part.is_planned_one_by_one:
             if begin == self.jobs[job_id].progress.cursor_ms:
                 yield from self._plan_first(job_id, begin)
             return
@@ -185,6 +191,7 @@ class RunSimulation:
 
     def _planned(self, plan: Plan) -> Iterator[Played]:
         for planned in plan.planned:
+            self.chains.planned(planned.occurrence)
             if planned.outcome.runs:
                 self.push(planned.occurrence)
             else:

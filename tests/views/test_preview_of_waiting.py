@@ -262,6 +262,15 @@ CASES = {
         "a",
         ["completed 20 25", "skipped - 45", "skipped - 65", "skipped - 85"],
     ),
+    "a parent whose `max` is used up has no newer occurrence to wait for": (
+        Week(
+            [a_job("etl", "*/10 0 * * * {max:1}"), a_job("a", "25,45 0 * * *", after=("etl",))],
+            {"etl": 3 * MINUTE, "a": MINUTE},
+            50,
+        ),
+        "a",
+        ["completed 25 26", "completed 45 46"],
+    ),
     "a rate lets a line go on when a canceled run would have ended": (
         Week(
             [
