@@ -235,8 +235,14 @@ def _further(moment: date | tuple[Any, Any], read: _Event) -> _Event:
     """One of RDATE: a date, a time, or a period with an end or a length of its own."""
     if isinstance(moment, tuple):
         begins, ends = moment
-        length = ends if isinstance(ends, timedelta) else ends - begins
-        return _further(begins, read._replace(length=max(round(length.total_seconds()), 1)))
+        one = _further(begins, read)
+        if one.second is None:
+            return one  # of an event of whole days, which has no times
+        if isinstance(ends, timedelta):
+            seconds = round(ends.total_seconds())
+        else:
+            seconds = _second(_wall(ends, read.zone), read.zone) - _second(_wall(begins, read.zone), read.zone)
+        return one._replace(length=max(seconds, 1))
     if not isinstance(moment, datetime) or read.second is None:
         return read._replace(day=_day(moment))
     wall = _wall(moment, read.zone)

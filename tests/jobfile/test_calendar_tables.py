@@ -109,6 +109,9 @@ DAYS = {
     ),
     "canceled": ([event("DTSTART;VALUE=DATE:20261120", "STATUS:CANCELLED")], []),
     "more dates": ([event("DTSTART;VALUE=DATE:20261120", "RDATE;VALUE=DATE:20261201,20261203")], ["2026-11-20", "2026-12-01", "2026-12-03"]),
+    "a period, of which only the day counts": (
+        [event("DTSTART;VALUE=DATE:20261120", "RDATE;VALUE=PERIOD:20261201T090000Z/PT1H")], ["2026-11-20", "2026-12-01"],
+    ),
     "long ago": ([event("DTSTART;VALUE=DATE:19991231")], []),
 }  # fmt: skip
 
