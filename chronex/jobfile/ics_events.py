@@ -83,6 +83,7 @@ def _spans(events: list[Any], begin: int, end: int, floating: Zone) -> EventSpan
         if str(event.get("STATUS", "")).upper() == "CANCELLED":
             continue
         try:
+            _refuse_range(event)
             read = _event(event, floating)
             if read is not None:
                 _add(found, event, read, (begin, end), overridden, budget)
@@ -104,8 +105,15 @@ def _moves(event: Any) -> bool:
     return hasattr(event.get("RECURRENCE-ID"), "dt")
 
 
-def _key(moment: date) -> str:
-    """One recurrence of an event, in UTC where it has a zone."""
+def _refuse_range(event: Any) -> None:
+    if "RANGE" in getattr(event.get("RECURRENCE-ID"), "params", ()):
+        raise ValueError("RANGE=THISANDFUTURE, which changes all that follow, is not followed here")
+
+
+def _key(moment: date | tuple[Any, Any]) -> str:
+    """One recurrence of an event, in UTC where it has a zone; a period by its beginning."""
+    if isinstance(moment, tuple):
+        return _key(moment[0])
     if isinstance(moment, datetime):
         return (moment.astimezone(UTC) if moment.tzinfo is not None else moment).strftime("%Y%m%dT%H%M%S")
     return moment.strftime("%Y%m%d")
@@ -116,19 +124,39 @@ def _event(event: Any, floating: Zone) -> _Event | None:
     if start is None:
         return None
     begins = start.dt
-    ends = event["DTEND"].dt if "DTEND" in event else None
+    end = event.get("DTEND")
     length = event["DURATION"].dt if "DURATION" in event else None
     if not isinstance(begins, datetime):
-        day = begins.toordinal() - EPOCH_ORDINAL
-        days = ends.toordinal() - begins.toordinal() if ends is not None else length.days if length is not None else 1
-        return _Event(day, None, max(days, 1), floating)
+        days = 1 if length is None else length.days
+        return _Event(_day(begins), None, max(days if end is None else _day(end.dt) - _day(begins), 1), floating)
     zone = _zone(begins, floating, start.params.get("TZID"))
-    if ends is not None:
-        length = ends - begins if (ends.tzinfo is None) == (begins.tzinfo is None) else timedelta(0)
     seconds = 0 if length is None else round(length.total_seconds())
-    wall = begins.replace(tzinfo=None)
-    second = wall.hour * 3600 + wall.minute * 60 + wall.second
-    return _Event(wall.toordinal() - EPOCH_ORDINAL, second, max(seconds, 1), zone)
+    if end is not None and isinstance(end.dt, datetime):
+        # Between instants: a night in which the clock is set is an hour longer or shorter than its wall times say.
+        ends_in = _zone(end.dt, floating, end.params.get("TZID"))
+        seconds = _second(end.dt, ends_in) - _second(begins, zone)
+    return _Event(_day(begins), _second_of_day(begins), max(seconds, 1), zone)
+
+
+def _day(moment: date) -> int:
+    return moment.toordinal() - EPOCH_ORDINAL
+
+
+def _second_of_day(moment: datetime) -> int:
+    return moment.hour * 3600 + moment.minute * 60 + moment.second
+
+
+def _second(moment: datetime, zone: Zone) -> int:
+    """The instant at which the wall of `zone` shows this time."""
+    return wall_to_instant((_day(moment) * _DAY + _second_of_day(moment)) * 1000, zone) // 1000
+
+
+def _wall(moment: datetime, zone: Zone) -> datetime:
+    """What the wall of `zone` shows at this time; a time without a zone is one of that wall."""
+    if moment.tzinfo is None:
+        return moment
+    second = round(moment.timestamp())
+    return datetime.fromtimestamp(second + zone.offset_at(second), UTC)
 
 
 def _zone(moment: datetime, floating: Zone, named: str | None) -> Zone:
@@ -157,37 +185,68 @@ def _add(
     longest = read.length if read.second is None else read.length // _DAY + 2
     uid, is_override = str(event.get("UID", "")), _moves(event)
     without = {_key(moment) for moment in _moments(event.get("EXDATE"))}
-    for day in _days(event, read, begin - longest, end + 1, budget):
-        wall = date.fromordinal(day + EPOCH_ORDINAL)
-        if read.second is None:
+    for one in _recurrences(event, read, begin - longest, end + 1, budget):
+        wall = date.fromordinal(one.day + EPOCH_ORDINAL)
+        if one.second is None:
             key = _key(wall)
-            last = day + read.length - 1
-            if key not in without and ((uid, key) not in overridden or is_override) and day <= end and last >= begin:
-                found.days.append((max(day, begin), min(last, end)))
+            last = one.day + one.length - 1
+            is_inside = one.day <= end and last >= begin
+            if key not in without and ((uid, key) not in overridden or is_override) and is_inside:
+                found.days.append((max(one.day, begin), min(last, end)))
             continue
-        second = wall_to_instant((day * _DAY + read.second) * 1000, read.zone) // 1000
-        keys = {_wall_key(wall, read.second), datetime.fromtimestamp(second, UTC).strftime("%Y%m%dT%H%M%S")}
+        second = wall_to_instant((one.day * _DAY + one.second) * 1000, one.zone) // 1000
+        keys = {_wall_key(wall, one.second), datetime.fromtimestamp(second, UTC).strftime("%Y%m%dT%H%M%S")}
         is_taken = any((uid, key) in overridden for key in keys) and not is_override
-        if not keys & without and not is_taken and day <= end:
-            found.times.append((second, second + read.length))
+        if not keys & without and not is_taken and one.day <= end:
+            found.times.append((second, second + one.length))
 
 
 def _wall_key(wall: date, second: int) -> str:
     return f"{wall:%Y%m%d}T{second // 3600:02}{second // 60 % 60:02}{second % 60:02}"
 
 
-def _days(event: Any, read: _Event, begin: int, end: int, budget: StepBudget) -> Iterator[int]:
+def _recurrences(event: Any, read: _Event, begin: int, end: int, budget: StepBudget) -> Iterator[_Event]:
     rule = event.get("RRULE")
     if isinstance(rule, list):
         raise RecurrenceError("it has several RRULEs")
     if rule is None or _moves(event):
-        yield read.day
+        yield read
     else:
-        text = _rule_text(rule)
-        yield from recurring_days(read_recurrence(text, read.day), read.day, begin, end, budget)
+        recurrence = read_recurrence(_rule_text(rule), read.day)
+        for until in rule.get("UNTIL", ()):
+            recurrence = recurrence._replace(until=_last_day(until, read))
+        for day in recurring_days(recurrence, read.day, begin, end, budget):
+            yield read._replace(day=day)
     for moment in _moments(event.get("RDATE")):
         budget.take(1)
-        yield (moment.date() if isinstance(moment, datetime) else moment).toordinal() - EPOCH_ORDINAL
+        yield _further(moment, read)
+
+
+def _last_day(until: date, read: _Event) -> int:
+    """The last day on which the event may begin. An UNTIL with a time is an instant, most often written in UTC: its
+    date alone is that of another day east and west of Greenwich."""
+    if not isinstance(until, datetime) or read.second is None:
+        return _day(until)
+    wall = _wall(until, read.zone)
+    return _day(wall) if read.second <= _second_of_day(wall) else _day(wall) - 1
+
+
+def _further(moment: date | tuple[Any, Any], read: _Event) -> _Event:
+    """One of RDATE: a date, a time, or a period with an end or a length of its own."""
+    if isinstance(moment, tuple):
+        begins, ends = moment
+        one = _further(begins, read)
+        if one.second is None:
+            return one  # of an event of whole days, which has no times
+        if isinstance(ends, timedelta):
+            seconds = round(ends.total_seconds())
+        else:
+            seconds = _second(_wall(ends, read.zone), read.zone) - _second(_wall(begins, read.zone), read.zone)
+        return one._replace(length=max(seconds, 1))
+    if not isinstance(moment, datetime) or read.second is None:
+        return read._replace(day=_day(moment))
+    wall = _wall(moment, read.zone)
+    return read._replace(day=_day(wall), second=_second_of_day(wall))
 
 
 def _rule_text(rule: Any) -> str:
@@ -198,10 +257,7 @@ def _rule_text(rule: Any) -> str:
     return written
 
 
-def _moments(given: Any) -> Iterable[date]:
-    """The dates of EXDATE or RDATE, which an event may have none of, one, or several lists."""
+def _moments(given: Any) -> Iterable[Any]:
+    """The dates, times and periods of EXDATE or RDATE, which an event may have none of, one, or several lists."""
     lists = given if isinstance(given, list) else [] if given is None else [given]
-    for one in lists:
-        for moment in one.dts:
-            value = moment.dt
-            yield value[0] if isinstance(value, tuple) else value
+    return (moment.dt for one in lists for moment in one.dts)

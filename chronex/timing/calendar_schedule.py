@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from chronex.model.calendars import CalendarRules, OnExcluded
 from chronex.text.durations import DAY_MS
-from chronex.timing.calendar_days import CalendarDays, day_begin, day_end, local_day
+from chronex.timing.calendar_days import MOST_DAYS_MOVED, CalendarDays, day_begin, day_end, local_day
 from chronex.timing.dst import wall_to_instant
 from chronex.timing.zones import Zone
 
@@ -169,15 +169,15 @@ class WithMoved:
         return moved if self._days.excluding(moved) is None else None
 
     def _first_source(self, instant_ms: int) -> int:
-        """What moves forwards to this day or later begins here: on the working day before it."""
+        """What moves forwards to this day or later begins here: on the working day before it, where that is near."""
         day = local_day(instant_ms, self._zone)
         before = self._days.workday_beside(day, -1)
-        return day_begin(day if before is None else before, self._zone)
+        return day_begin(day - MOST_DAYS_MOVED if before is None else before, self._zone)
 
     def _last_source(self, instant_ms: int) -> int:
         day = local_day(instant_ms, self._zone)
         behind = self._days.workday_beside(day, 1)
-        return day_end(day if behind is None else behind, self._zone)
+        return day_end(day + MOST_DAYS_MOVED if behind is None else behind, self._zone)
 
     def _earliest(self, instant: int) -> int:
         """Nothing from this instant on starts before."""
@@ -209,7 +209,7 @@ class United:
             last = instant
 
     def moved_from(self, instant_ms: int) -> MovedFrom | None:
-        """None where one of them names it by itself."""
+        """None where one of them names it by itself; where several move to it, the latest of what they move."""
         found: MovedFrom | None = None
         for part in self._parts:
             if part.next(instant_ms - 1) != instant_ms:
@@ -217,7 +217,7 @@ class United:
             moved = part.moved_from(instant_ms) if isinstance(part, WithoutExcluded | WithMoved) else None
             if moved is None:
                 return None
-            found = moved
+            found = moved if found is None else max(found, moved)
         return found
 
     def excluded(self, after_ms: int, until_ms: int) -> Iterator[ExcludedInstant]:
@@ -226,7 +226,7 @@ class United:
             part.excluded(after_ms, until_ms) for part in self._parts if isinstance(part, WithoutExcluded | WithMoved)
         )
         last: int | None = None
-        for one in merge(*parts):
+        for one in merge(*parts, key=lambda one: one.nominal_ms):
             if one.nominal_ms != last and self.next(one.nominal_ms - 1) != one.nominal_ms:
                 yield one
             last = one.nominal_ms

@@ -2,21 +2,22 @@
 
 `show`, `list`, `apply --dry-run`, the timeline, the clock and the language server ask here. The instants are those of
 the job's schedule, which has none that a calendar removes. Where each starts is the planner's own placement, and an
-instant that cannot start (a spread that finds no place, a pause, a blackout) carries the reason that the engine will
-record. Nothing is drawn: an occurrence with jitter may start anywhere from `due_ms` to `latest_ms`. What no view can
+instant that cannot start (a spread that finds no place, a pause, a blackout, a window that is over when it is due, a
+`max` that others reach first) carries the reason that the engine will record. Nothing is drawn: an occurrence with jitter may start anywhere from `due_ms` to `latest_ms`. What no view can
 know is when others give back the places of a group: `may_wait_for` names what a run may have to wait for.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import insort
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from heapq import merge
-from itertools import islice
+from itertools import takewhile
 from typing import NamedTuple
 
-from chronex.engine.plan import NO_CHANCE, blackout_at, blackout_end, blackouts_of, due_time
+from chronex.engine.plan import NO_CHANCE, blackout_at, blackout_end, blackouts_of, due_time, lead_ms
 from chronex.errors import CustomScheduleError
 from chronex.expr.option_block import NO_OPTIONS, Options
 from chronex.model.calendars import OnExcluded
@@ -58,21 +59,39 @@ def forecast_job(job: Job, after_ms: int, until_ms: int) -> Iterator[ForecastRun
     left = None if options.max is None else options.max - job.progress.counters.fired
     if not job.enabled or (left is not None and left <= 0):
         return
-    is_plain = starts_at_nominal_times(job)
     start = after_ms if job.progress.cursor_ms is None else max(after_ms, job.progress.cursor_ms)
+    coming = forecast_all(job, start, until_ms)
+    yield from coming if left is None else first_to_start(job, coming, left)
+
+
+def forecast_all(job: Job, start_ms: int, until_ms: int) -> Iterator[ForecastRun]:
+    is_plain = starts_at_nominal_times(job)
     try:
-        for nominal_ms in schedule_of(job).between(start, until_ms):
+        for nominal_ms in schedule_of(job).between(start_ms, until_ms):
             # Most jobs start at their nominal times and need no placement.
-            run = (
+            yield (
                 ForecastRun(nominal_ms, job.id, nominal_ms, nominal_ms) if is_plain else forecast_run(job, nominal_ms)
             )
-            yield run
-            if left is not None and run.runs:
-                left -= 1
-                if left == 0:
-                    return
     except CustomScheduleError:
         return  # a custom schedule that is not registered in this process
+
+
+def first_to_start(job: Job, coming: Iterable[ForecastRun], left: int) -> Iterator[ForecastRun]:
+    """What `max` leaves of runs in the order of their nominal times. It counts starts, and a spread may put a later
+    instant first; once the last one has started nothing is planned any more."""
+    lead = lead_ms(job)
+    known: list[ForecastRun] = []
+    dues: list[int] = []
+    for run in coming:
+        if len(dues) >= left and run.nominal_ms - lead > dues[left - 1]:
+            break
+        known.append(run)
+        if run.runs:
+            insort(dues, run.due_ms)
+    last = dues[left - 1] if 0 < left <= len(dues) else None
+    for run in known:
+        is_too_late = run.runs and last is not None and run.due_ms > last
+        yield run._replace(reason=Reason(ReasonCode.MAX_REACHED)) if is_too_late else run
 
 
 def starts_at_nominal_times(job: Job) -> bool:
@@ -110,7 +129,15 @@ def forecast_run(job: Job, nominal_ms: int) -> ForecastRun:
         reason = NO_REASON  # jitter may put it behind the end of the blackout
     if not reason and job.progress.was_paused_at(placed.due_ms):
         reason = Reason(ReasonCode.PAUSED, by=job.progress.paused_by)
+    if not reason and is_beyond_window(job, nominal_ms, placed.due_ms):
+        reason = Reason(ReasonCode.WINDOW_EXCEEDED)
     return ForecastRun(nominal_ms, job.id, placed.due_ms, latest_ms, reason, moved_from(job, nominal_ms))
+
+
+def is_beyond_window(job: Job, nominal_ms: int, due_ms: int) -> bool:
+    """Do spread, stagger and jitter put it where its window is over?"""
+    window_ms = placement_options(job).window
+    return window_ms is not None and due_ms > nominal_ms + window_ms
 
 
 def startable(job: Job, from_ms: int, not_before_ms: int | None = None) -> Iterator[ForecastRun]:
@@ -119,8 +146,9 @@ def startable(job: Job, from_ms: int, not_before_ms: int | None = None) -> Itera
     What a pause or a blackout bars is passed over as a whole: it may be a month of a job that starts every second.
     """
     is_plain = starts_at_nominal_times(job)
+    lead = lead_ms(job)
     nominal: int | None = from_ms
-    barred = 0
+    barred, barred_from = 0, from_ms
     while nominal is not None and barred < MOST_BARRED:
         run = ForecastRun(nominal, job.id, nominal, nominal) if is_plain else forecast_run(job, nominal)
         not_yet = not_before_ms if not_before_ms is not None and run.due_ms < not_before_ms else None
@@ -129,9 +157,12 @@ def startable(job: Job, from_ms: int, not_before_ms: int | None = None) -> Itera
             yield run
             nominal = schedule_of(job).next(nominal)
         else:
+            barred_from = run.due_ms if barred == 0 else min(barred_from, run.due_ms)
             barred += 1
             free = not_yet if not_yet is not None else _free_from(job, run)
-            nominal = schedule_of(job).next(max(nominal, free - _widest(job) - 1))
+            # A spread may put a later instant before what bars this one: as far as it reaches, one by one.
+            is_certain = not_yet is not None or nominal - lead >= barred_from or barred > MOST_BARRED // 2
+            nominal = schedule_of(job).next(max(nominal, free - _widest(job) - 1) if is_certain else nominal)
 
 
 def _free_from(job: Job, run: ForecastRun) -> int:
@@ -167,9 +198,9 @@ def coming_starts_of(job: Job, after_ms: int, until_ms: int) -> Iterator[int]:
             yield from schedule_of(job).between(after_ms, until_ms)  # much faster than one after the other
             return
         first = schedule_of(job).next(after_ms)
-        for run in islice(startable(job, first), left) if first is not None else ():
-            if run.nominal_ms > until_ms:
-                return
-            yield run.due_ms
+        if first is None or left == 0:
+            return
+        runs = takewhile(lambda run: run.nominal_ms <= until_ms, startable(job, first))
+        yield from (run.due_ms for run in (runs if left is None else first_to_start(job, runs, left)) if run.runs)
     except CustomScheduleError:
         return

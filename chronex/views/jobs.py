@@ -24,7 +24,14 @@ from chronex.storage import keys
 from chronex.storage.records import Reading, pages
 from chronex.timing.calendar_schedule import MovedFrom
 from chronex.timing.job_schedule import runs_at_start
-from chronex.views.coming_runs import ForecastRun, may_wait_for, placement_options, startable
+from chronex.views.coming_runs import (
+    ForecastRun,
+    first_to_start,
+    is_beyond_window,
+    may_wait_for,
+    placement_options,
+    startable,
+)
 from chronex.views.group_rows import waits_for
 
 # A row searches this many occurrences for the last one that has ended.
@@ -299,7 +306,8 @@ def next_run(
             return None
         not_before = max(job.progress.paused_until_ms, skipped_until_ms or 0)
     if pending:
-        found = [_drawn(o) for nominal in pending if (o := reading.occurrence(job.id, nominal)) is not None]
+        waiting = [o for nominal in pending if (o := reading.occurrence(job.id, nominal)) is not None]
+        found = [_drawn(one) for one in waiting if _will_start(job, one)]
         drawn = [run for run in found if not_before is None or run.due_ms >= not_before]
         if drawn:
             return min(drawn, key=lambda run: run.due_ms)
@@ -307,6 +315,10 @@ def next_run(
         return None
     first = next(startable(job, job.progress.next_ms + lead_ms(job), not_before), None)
     return None if first is None else _planned(first)
+
+
+def _will_start(job: Job, waiting: Occurrence) -> bool:
+    return waiting.manual or not is_beyond_window(job, waiting.nominal_ms, waiting.due_ms)
 
 
 def _drawn(occurrence: Occurrence) -> NextRun:
@@ -432,19 +444,21 @@ def upcoming_runs(reading: Reading, job: Job, now_ms: int, count: int) -> list[N
     """The next `count` runs: those on record by when they are due, then those of the schedule."""
     waits = skips_until(reading, job)
     waiting = [o for o in reading.occurrences(job.id, limit=2 * count + 20) if o.state is OccurrenceState.PENDING]
-    found = sorted((_drawn(one) for one in waiting), key=lambda run: run.due_ms)
+    found = sorted((_drawn(one) for one in waiting if _will_start(job, one)), key=lambda run: run.due_ms)
     if job.progress.is_paused_at(now_ms) or not job.enabled:
         found = []
     if waits is not None:
         found = [run for run in found if run.due_ms >= waits[1]]
     upcoming = next_run(reading, job, now_ms, skipped_until_ms=None if waits is None else waits[1])
     limit = placement_options(job).max
-    if limit is not None:
-        count = min(count, limit - job.progress.counters.fired)
+    left = None if limit is None else limit - job.progress.counters.fired
+    count = count if left is None else max(min(count, left), 0)
     if upcoming is not None and len(found) < count:
         coming = startable(job, upcoming.nominal_ms)
+        if left is not None:
+            coming = (run for run in first_to_start(job, coming, left - len(found)) if run.runs)
         found += [_planned(run) for run in islice(coming, count - len(found))]
-    return found[: max(count, 0)]
+    return found[:count]
 
 
 def _running(reading: Reading, occurrence: Occurrence) -> Running:

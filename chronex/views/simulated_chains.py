@@ -6,7 +6,7 @@ so far is remembered. What came before the simulation is taken to have completed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -44,8 +44,10 @@ _REASONS = {
 class SimulatedChains:
     """Who follows whom, what has ended, and who waits for what has not."""
 
-    def __init__(self, jobs: Mapping[str, Job], from_ms: int) -> None:
+    def __init__(self, jobs: Mapping[str, Job], from_ms: int, one_by_one: Iterable[str] = ()) -> None:
         self._jobs, self._from_ms = jobs, from_ms
+        # Of jobs whose instants depend on what happened the schedule does not know which they will have.
+        self._planned: dict[str, list[int]] = {name: [] for name in one_by_one}
         self._children: dict[str, list[Job]] = {}
         for job in jobs.values():
             for parent in job.after:
@@ -57,6 +59,10 @@ class SimulatedChains:
 
     def __bool__(self) -> bool:
         return bool(self._children)
+
+    def planned(self, occurrence: Occurrence) -> None:
+        if (instants := self._planned.get(occurrence.job)) is not None:
+            instants.append(occurrence.nominal_ms)
 
     def ended(self, played: Played, now_ms: int) -> Following:
         """Remember the end of a job that others follow, and give what follows from it.
@@ -135,9 +141,15 @@ class SimulatedChains:
         roots = self._roots.get(parent)
         if roots is None:
             roots = self._roots[parent] = self._roots_of(parent)
-        found = [None if job is None else schedule_of(job).previous(instant_ms + 1) for job in roots]
+        found = [None if job is None else self._last_of(job, instant_ms) for job in roots]
         known = [one for one in found if one is not None]
         return min(known) if known and len(known) == len(found) else None
+
+    def _last_of(self, job: Job, instant_ms: int) -> int | None:
+        instants = self._planned.get(job.id)
+        if instants is None:
+            return schedule_of(job).previous(instant_ms + 1)
+        return next((one for one in reversed(instants) if one <= instant_ms), None)
 
     def _roots_of(self, parent: str) -> tuple[Job | None, ...]:
         """The jobs with a schedule that it follows, directly or by way of others; None for one of another file."""

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from chronex.engine.admit import Admission, Verdict, admit, barred_now, gives_way, is_held, wait_in_line
 from chronex.engine.group_limits import GroupUse, ready_at
 from chronex.engine.lines import LineOrder, LineWait
-from chronex.engine.plan import Chance, Planned, blackouts_of, plan_job
+from chronex.engine.plan import Chance, Plan, blackouts_of, next_plan_ms, plan_job
 from chronex.model.groups import GroupSettings
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
@@ -41,6 +41,12 @@ class _JobPart(NamedTuple):
     window_ms: int | None
     follows_its_end: bool  # an interval that counts from the end of the last run
     may_be_barred: bool  # by a pause or a blackout; most jobs are not, and a year has many runs
+    max: int | None  # how often it may start
+
+    @property
+    def is_planned_one_by_one(self) -> bool:
+        """Its instants depend on what happened."""
+        return self.follows_its_end or self.max is not None
 
 
 class _Running(NamedTuple):
@@ -139,6 +145,7 @@ class RunSimulation:
         self.jobs = {job.id: job for job in begun}
         self.parts = {job.id: _job_part(job) for job in begun}
         self.due: list[tuple[tuple[int, int, bool, str, int], Occurrence]] = []
+        self.plans: list[tuple[int, str]] = []  # jobs whose instants depend on what happened are planned one by one
         self.looks: list[int] = []  # instants that are skipped: the engine looks at those who wait then, too
         self.ends: list[_Running] = []
         self.running: dict[str, list[Occurrence]] = {job.id: [] for job in begun}
@@ -147,11 +154,12 @@ class RunSimulation:
         self.lines = SimulatedLines(groups)
         self.canceled: set[int] = set()
         self.stopping: list[Occurrence] = []  # are to be canceled, and hold their places until all has been decided
-        self.chains = SimulatedChains(self.jobs, from_ms)
+        one_by_one = (name for name, part in self.parts.items() if part.is_planned_one_by_one)
+        self.chains = SimulatedChains(self.jobs, from_ms, one_by_one)
         self.count = 0
 
     def play(self, from_ms: int) -> Iterator[Played]:
-        found = self._play(from_ms)
+        found = self._with_delays(self._play(from_ms))
         return with_followers(found, self.chains, self.push, self._now) if self.chains else found
 
     def _now(self) -> int:
@@ -170,34 +178,62 @@ class RunSimulation:
     def _plan(self, job_id: str, begin: int, until: int) -> Iterator[Played]:
         """All instants up to `until` at once; one that follows its own end has been planned there."""
         part = self.parts[job_id]
-        if part.follows_its_end:
+        if part.is_planned_one_by_one:
             if begin == self.jobs[job_id].progress.cursor_ms:
-                self._plan_next(job_id, begin)
+                yield from self._plan_first(job_id, begin)
             return
         while True:
-            job = self.jobs[job_id]
-            plan = plan_job(job, part.schedule, until, begin, self.chance)
-            fired = job.progress.counters.fired
-            starts = sum(_will_start(job, part, planned) for planned in plan.planned)
-            counters = replace(job.progress.counters, fired=fired + starts)
-            self.jobs[job_id] = job.progressed(cursor_ms=plan.cursor_ms, counters=counters)
-            limit = options_of(job).max
-            for planned in plan.planned:
-                if limit is not None and fired >= limit:
-                    return
-                fired += _will_start(job, part, planned)
-                if planned.outcome.runs:
-                    self.push(planned.occurrence)
-                else:
-                    heappush(self.looks, planned.occurrence.nominal_ms)
-                    yield Played(planned.occurrence, OccurrenceState.SKIPPED, planned.outcome.reason)
+            plan = plan_job(self.jobs[job_id], part.schedule, until, begin, self.chance)
+            self.jobs[job_id] = self.jobs[job_id].progressed(cursor_ms=plan.cursor_ms)
+            yield from self._planned(plan)
             if not plan.planned or plan.next_ms is None or plan.next_ms > until:
                 return
 
-    def _plan_next(self, job_id: str, after_ms: int) -> None:
-        nominal = schedule_of(self.jobs[job_id].progressed(anchor_ms=after_ms)).next(after_ms)
-        if nominal is not None and nominal <= self.to_ms:
-            self.push(Occurrence(job=job_id, nominal_ms=nominal, due_ms=nominal))
+    def _planned(self, plan: Plan) -> Iterator[Played]:
+        for planned in plan.planned:
+            self.chains.planned(planned.occurrence)
+            if planned.outcome.runs:
+                self.push(planned.occurrence)
+            else:
+                heappush(self.looks, planned.occurrence.nominal_ms)
+                yield Played(planned.occurrence, OccurrenceState.SKIPPED, planned.outcome.reason)
+
+    def _plan_first(self, job_id: str, begin: int) -> Iterator[Played]:
+        if self.parts[job_id].follows_its_end:
+            self._count_from(job_id, begin)
+        else:
+            yield from self._plan_now(job_id, begin)
+
+    def _plan_now(self, job_id: str, at: int) -> Iterator[Played]:
+        """What `max` leaves is known when the instant has come: one that is skipped or waits has not started."""
+        if self._is_used_up(job_id):
+            return
+        job, part = self.jobs[job_id], self.parts[job_id]
+        schedule = schedule_of(job) if part.follows_its_end else part.schedule
+        plan = plan_job(job, schedule, at, at, self.chance)
+        self.jobs[job_id] = job.progressed(cursor_ms=plan.cursor_ms)
+        if not part.follows_its_end:
+            self._plan_again(job_id, plan.next_ms)
+        yield from self._planned(plan)
+
+    def _plan_again(self, job_id: str, at: int | None) -> None:
+        if at is not None and at <= self.to_ms:
+            heappush(self.plans, (at, job_id))
+
+    def _is_used_up(self, job_id: str) -> bool:
+        most = self.parts[job_id].max
+        return most is not None and self.jobs[job_id].progress.counters.fired >= most
+
+    def _with_delays(self, played: Iterator[Played]) -> Iterator[Played]:
+        """A fixed delay counts from the end of a run, and from what came instead of one."""
+        for one in played:
+            if self.parts[one.occurrence.job].follows_its_end:
+                self._count_from(one.occurrence.job, one.ended_ms if one.ended_ms is not None else self._now())
+            yield one
+
+    def _count_from(self, job_id: str, at: int) -> None:
+        job = self.jobs[job_id] = self.jobs[job_id].progressed(anchor_ms=at, cursor_ms=at)
+        self._plan_again(job_id, next_plan_ms(job, schedule_of(job), at))
 
     def push(self, occurrence: Occurrence) -> None:
         """What is due at one instant is decided by priority; then jobs before occurrences that are there already, and
@@ -218,7 +254,9 @@ class RunSimulation:
             next_due = self._unless_later(self.due[0][0][0] if self.due else None, until)
             next_turn = self._unless_later(self.lines.next_ms() if self.lines.uses else None, until)
             next_look = self._unless_later(self.looks[0] if self.looks else None, until)
-            first = min((at for at in (next_end, next_due, next_turn, next_look) if at is not None), default=None)
+            next_plan = self._unless_later(self.plans[0][0] if self.plans else None, until)
+            times = (next_end, next_plan, next_due, next_turn, next_look)
+            first = min((at for at in times if at is not None), default=None)
             if first is None:
                 return
             self.lines.time_ms = first
@@ -226,6 +264,8 @@ class RunSimulation:
                 heappop(self.looks)
             if first == next_end:
                 yield from self._end(heappop(self.ends))
+            elif first == next_plan:
+                yield from self._plan_now(heappop(self.plans)[1], first)
             elif first == next_due:
                 while self.due and self.due[0][0][0] == first:
                     yield from self._admit(heappop(self.due)[1], first)
@@ -255,8 +295,6 @@ class RunSimulation:
         self.running[occurrence.job].remove(occurrence)
         self.lines.ended(self.jobs[occurrence.job])
         yield Played(occurrence, OccurrenceState.COMPLETED, NO_REASON, run.started_ms, run.ends_ms)
-        if self.parts[occurrence.job].follows_its_end:
-            self._plan_next(occurrence.job, run.ends_ms)
         yield from self._start_queued(run.ends_ms, occurrence.job)
 
     @property
@@ -327,7 +365,10 @@ class RunSimulation:
             yield Played(occurrence, OccurrenceState.SKIPPED, answer.reason)
         elif answer.verdict is Verdict.START:
             self._unqueue(occurrence)
-            self._start(job, occurrence, at)
+            if self._is_used_up(job.id):
+                yield Played(occurrence, OccurrenceState.SKIPPED, Reason(ReasonCode.MAX_REACHED))
+            else:
+                self._start(job, occurrence, at)
         else:
             self._queue(occurrence, wait)
             if answer.verdict is Verdict.CANCEL_OTHERS:
@@ -368,6 +409,9 @@ class RunSimulation:
     def _start(self, job: Job, occurrence: Occurrence, at: int) -> None:
         self.count += 1
         self.running[occurrence.job].append(occurrence)
+        if self.parts[job.id].max is not None:
+            counters = job.progress.counters
+            self.jobs[job.id] = job.progressed(counters=replace(counters, fired=counters.fired + 1))
         if job.groups:
             self.lines.started(job, occurrence)
         heappush(self.ends, _Running(at + self.duration_of(occurrence.job), self.count, occurrence, at))
@@ -385,12 +429,6 @@ class RunSimulation:
             yield from self._start_queued(at, other.job)
 
 
-def _will_start(job: Job, part: _JobPart, planned: Planned) -> bool:
-    """What a pause holds does not count against `max`."""
-    held = part.may_be_barred and is_held(job, planned.occurrence, planned.occurrence.due_ms)
-    return planned.outcome.runs and not held
-
-
 def _barred(job: Job, occurrence: Occurrence, at: int) -> Reason | None:
     """As the engine asks: first for a pause, then for a blackout."""
     if is_held(job, occurrence, at):
@@ -401,7 +439,8 @@ def _barred(job: Job, occurrence: Occurrence, at: int) -> Reason | None:
 def _job_part(job: Job) -> _JobPart:
     follows = job.cadence is Cadence.FIXED_DELAY and is_interval(job)
     may_be_barred = bool(blackouts_of(job)) or job.progress.paused or job.progress.paused_from_ms is not None
-    return _JobPart(schedule_of(job), options_of(job).window, follows, may_be_barred)
+    options = options_of(job)
+    return _JobPart(schedule_of(job), options.window, follows, may_be_barred, options.max)
 
 
 HOURS_OF_WEEK = 168

@@ -109,6 +109,9 @@ DAYS = {
     ),
     "canceled": ([event("DTSTART;VALUE=DATE:20261120", "STATUS:CANCELLED")], []),
     "more dates": ([event("DTSTART;VALUE=DATE:20261120", "RDATE;VALUE=DATE:20261201,20261203")], ["2026-11-20", "2026-12-01", "2026-12-03"]),
+    "a period, of which only the day counts": (
+        [event("DTSTART;VALUE=DATE:20261120", "RDATE;VALUE=PERIOD:20261201T090000Z/PT1H")], ["2026-11-20", "2026-12-01"],
+    ),
     "long ago": ([event("DTSTART;VALUE=DATE:19991231")], []),
 }  # fmt: skip
 
@@ -139,6 +142,51 @@ def test_times_of_events_in_their_zone_in_utc_and_in_the_files(tmp_path: Path) -
     assert made_again(calendar, NOW, load_zone("Europe/Berlin")) == calendar
 
 
+TIMES = {
+    # Where an export writes the end of the last local day in UTC, that is the next day's date west of Greenwich.
+    "until a time in UTC, in the west": (
+        event("DTSTART;TZID=America/New_York:20261201T210000", "DURATION:PT1H", "RRULE:FREQ=DAILY;UNTIL=20261203T045959Z"),
+        ["12-02 02:00", "12-02 03:00", "12-03 02:00", "12-03 03:00"],
+    ),
+    "until a time in UTC, in the east": (
+        event("DTSTART;TZID=Asia/Tokyo:20261201T080000", "DURATION:PT1H", "RRULE:FREQ=DAILY;UNTIL=20261201T230000Z"),
+        ["11-30 23:00", "12-01 00:00", "12-01 23:00", "12-02 00:00"],
+    ),
+    "until a local time before that of the event": (
+        event("DTSTART:20261201T080000", "DURATION:PT1H", "RRULE:FREQ=DAILY;UNTIL=20261202T070000"),
+        ["12-01 07:00", "12-01 08:00"],
+    ),
+    "until a date, which counts as a whole": (
+        event("DTSTART:20261201T080000", "DURATION:PT1H", "RRULE:FREQ=DAILY;UNTIL=20261202"),
+        ["12-01 07:00", "12-01 08:00", "12-02 07:00", "12-02 08:00"],
+    ),
+    "further times, each its own": (
+        event("DTSTART;TZID=Asia/Tokyo:20261201T080000", "DURATION:PT1H", "RDATE:20261204T233000Z",
+              "RDATE;TZID=Asia/Tokyo:20261207T120000"),
+        ["11-30 23:00", "12-01 00:00", "12-04 23:30", "12-05 00:30", "12-07 03:00", "12-07 04:00"],
+    ),
+    "further periods, each as long as it says": (
+        event("DTSTART:20261201T120000Z", "DURATION:PT1H", "RDATE;VALUE=PERIOD:20261203T120000Z/20261203T150000Z,20261205T120000Z/PT30M"),
+        ["12-01 12:00", "12-01 13:00", "12-03 12:00", "12-03 15:00", "12-05 12:00", "12-05 12:30"],
+    ),
+    "a night in which the clock goes back": (
+        event("DTSTART;TZID=Europe/Berlin:20261024T220000", "DTEND;TZID=Europe/Berlin:20261025T060000"),
+        ["10-24 20:00", "10-25 05:00"],
+    ),
+    "a night in which the clock goes forwards, in the zone of the file": (
+        event("DTSTART:20270327T220000", "DTEND:20270328T060000"), ["03-27 21:00", "03-28 04:00"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TIMES)
+def test_times_of_events(tmp_path: Path, case: str) -> None:
+    pytest.importorskip("icalendar")
+    written, expected = TIMES[case]
+    calendar = from_ics(tmp_path, ics(written))
+    assert [f"{datetime.fromtimestamp(second, UTC):%m-%d %H:%M}" for second in calendar.times] == expected
+
+
 BOMBS: dict[str, tuple[str | bytes, str]] = {
     "not a calendar": (b"\x00\xff hello", "no iCalendar file"),
     "nothing": (b"", "no iCalendar file"),
@@ -152,6 +200,9 @@ BOMBS: dict[str, tuple[str | bytes, str]] = {
     "too many entries": (b"BEGIN:VCALENDAR\n" + b"BEGIN:VEVENT\nEND:VEVENT\n" * 20_001 + b"END:VCALENDAR\n", "more than 20000 entries"),
     "too large": (b" " * (MOST_BYTES + 1), "more than 4 MiB"),
     "a zone nobody knows": (ics(event("DTSTART;TZID=Mars/Olympus:20261024T023000")), "the time zone Mars/Olympus is unknown"),
+    "a change of all that follow": (
+        ics(event("DTSTART;VALUE=DATE:20261024", "RECURRENCE-ID;RANGE=THISANDFUTURE;VALUE=DATE:20261023")), "THISANDFUTURE",
+    ),
     "a rule nobody can read": (ics(event("DTSTART;VALUE=DATE:20261024", "RRULE:FREQ=DAILY;UNTIL=x")), "RRULE"),
 }  # fmt: skip
 

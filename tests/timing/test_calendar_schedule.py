@@ -17,7 +17,14 @@ from chronex.timing.job_schedule import excluded_instants, moved_from, schedule_
 
 EPOCH = date(1970, 1, 1)
 BEGIN = datetime(2027, 1, 1, tzinfo=UTC)
-ZONES = ["Europe/Berlin", "America/Santiago", "Africa/Cairo", "Pacific/Auckland", "Australia/Lord_Howe"]
+ZONES = [
+    "Europe/Berlin",
+    "America/Santiago",
+    "Africa/Cairo",
+    "Pacific/Chatham",
+    "Australia/Lord_Howe",
+    "Antarctica/Troll",
+]
 
 
 def ms(moment: datetime) -> int:
@@ -138,7 +145,7 @@ def random_rules(random: Random) -> CalendarRules:
         at = day("2026-11-01")
         while at < day("2028-03-01"):
             at += 2 + int(random.expovariate(share))
-            length = random.choice([0, 0, 0, 1, 3, 12])
+            length = random.choice([0, 0, 0, 1, 3, 12, 70])  # 70 days: no working day is near enough to move to
             edges += [at, at + length]
             at += length
         if kind < 0.4:
@@ -243,6 +250,11 @@ def worked() -> Iterator[tuple[str, Job, str, list[str]]]:
         "2026-12-02 00:00", ["2026-12-23 06:00", "2027-02-01 06:00"],
     )  # fmt: skip
     yield (
+        "asked in days off of which the first is too far to move: the first of January is not",
+        job("0 6 1 * *", excluded=(days("2026-11-01..2027-01-10"),), on_excluded=OnExcluded.NEXT_WORKDAY),
+        "2027-01-08 00:00", ["2027-01-11 06:00", "2027-02-01 06:00"],
+    )  # fmt: skip
+    yield (
         "a daily job gains nothing: it runs on that day already",
         job("0 6 * * *", excluded=(FREEZE,), on_excluded=OnExcluded.NEXT_WORKDAY),
         "2026-12-23 06:00", ["2027-01-03 06:00", "2027-01-04 06:00", "2027-01-05 06:00"],
@@ -278,6 +290,17 @@ def worked() -> Iterator[tuple[str, Job, str, list[str]]]:
 @pytest.mark.parametrize(("job", "begin", "expected"), [pytest.param(*case[1:], id=case[0]) for case in worked()])
 def test_worked_cases(job: Job, begin: str, expected: list[str]) -> None:
     assert stamps(job, begin, len(expected) or 1) == expected
+
+
+@pytest.mark.parametrize("text", ["0 9 * * SUN | 0 9 * * SAT", "0 9 * * SAT | 0 9 * * SUN"])
+def test_of_several_that_move_to_one_time_the_latest_gives_its_own_in_whichever_order_they_are_written(
+    text: str,
+) -> None:
+    weekend = JobCalendar(name="weekend", weekdays=(6, 7))
+    rules = CalendarRules(excluded=(weekend,), on_excluded=OnExcluded.NEXT_WORKDAY)
+    moved = moved_from(Job(id="j", schedule=text, calendars=rules), ms(datetime(2027, 1, 4, 9, tzinfo=UTC)))
+    assert moved is not None
+    assert moved.nominal_ms == ms(datetime(2027, 1, 3, 9, tzinfo=UTC))
 
 
 def test_a_calendar_that_never_lets_anything_pass_is_found_out_in_few_steps() -> None:

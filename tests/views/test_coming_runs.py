@@ -7,6 +7,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from chronex.engine.commands import Actor
 from chronex.engine.commands.control import pause
@@ -23,6 +24,8 @@ from chronex.views.apply_preview import JobPreview, preview
 from chronex.views.coming_runs import ForecastRun, coming_starts_of, forecast_job, startable
 from chronex.views.jobs import next_run, rows_of, upcoming_runs
 from chronex.views.simulation import simulate_runs
+from chronex.views.why import why
+from chronex.views.why.answer import Cause, cause_of
 
 START = datetime(2027, 3, 20, 5, 30, tzinfo=UTC)  # the week before Berlin's clocks go forward
 BEGIN = round(START.timestamp() * 1000)
@@ -43,12 +46,13 @@ def calendar(random: Random, name: str) -> JobCalendar:
 
 def random_job(random: Random, number: int) -> Job:
     text = random.choice(["0 9 * * *", "30 */4 * * *", "0 2,3 * * *", "15 12 * * MON-FRI | 0 6 * * *", "@every 5h", "0 */6 * * * {max:9}",
-                          "0 */6 * * * {stagger:2h}", "0 */3 * * * {jitter:40m}"])  # fmt: skip
+                          "0 */6 * * * {stagger:2h}", "0 */6 * * * {stagger:2h, window:50m}", "0 */8 * * * {max:4, window:50m}", "*/30 0-3 * * * {max:7, stagger:20m}",
+                          "0 */3 * * * {jitter:40m}"])  # fmt: skip
     policy: dict[str, Any] = {}
     if random.random() < 0.4 and "@every" not in text:
         mode = random.choice(["after", "around", "before"])
         clause = random.choice(["", "dow=MON-FRI", "between=08:00-20:00"])
-        policy["spread"] = SpreadPolicy(mode=mode, duration_ms=random.choice([1, 2]) * HOUR, only=clause)
+        policy["spread"] = SpreadPolicy(mode=mode, duration_ms=random.choice([1, 2, 26]) * HOUR, only=clause)
     if random.random() < 0.7:
         moves = OnExcluded.SKIP if "@every" in text else random.choice(list(OnExcluded))
         excluded = (calendar(random, "off"),) if random.random() < 0.7 else ()
@@ -70,6 +74,7 @@ class Previews(NamedTuple):
     starts: list[int]
     shown: list[tuple[int, int]]
     listed: tuple[int, int] | None
+    asked: dict[int, Cause]  # what `why` says of each instant of the forecast
 
 
 def previews_of(machine: SimulatedMachine, job_id: str) -> Previews:
@@ -80,11 +85,14 @@ def previews_of(machine: SimulatedMachine, job_id: str) -> Previews:
         first = next_run(reading, job, BEGIN)
         (row,) = (row for row in rows_of(reading, BEGIN) if row.job.id == job_id)
         assert row.next == first
+        coming = list(forecast_job(job, BEGIN, END))
+        answers = {one.nominal_ms: why(reading, job_id, one.nominal_ms, BEGIN) for one in coming}
         return Previews(
-            list(forecast_job(job, BEGIN, END)),
+            coming,
             list(coming_starts_of(job, BEGIN, END)),
             [(one.nominal_ms, one.due_ms) for one in upcoming],
             None if first is None else (first.nominal_ms, first.due_ms),
+            {nominal: answer.cause for nominal, answer in answers.items() if answer is not None},
         )
 
     return machine.store.view(lambda tx: read(Reading(tx)))
@@ -148,13 +156,14 @@ def _check_forecast(said: Previews, real: dict[int, Occurrence], ran: dict[int, 
     may_be_barred = {one.nominal_ms for one in said.forecast if one.runs and one.latest_ms > one.due_ms}
     for one in said.forecast:
         outcome = real[one.nominal_ms]
+        assert said.asked[one.nominal_ms] is (Cause.WILL_RUN if one.runs else cause_of(one.reason.code))
         if one.runs and one.nominal_ms in ran:
             assert one.due_ms <= outcome.due_ms <= one.latest_ms
-            assert outcome.started_ms == outcome.due_ms
+            assert outcome.started_ms == max(outcome.due_ms, BEGIN)
             assert (one.moved.nominal_ms if one.moved else one.nominal_ms) == outcome.scheduled_ms
-        elif one.runs:  # jitter was drawn into a blackout
+        elif one.runs:  # jitter was drawn into a blackout, or beyond the window
             assert one.nominal_ms in may_be_barred
-            assert outcome.reason.code is ReasonCode.BLACKOUT
+            assert outcome.reason.code in (ReasonCode.BLACKOUT, ReasonCode.WINDOW_EXCEEDED)
         else:
             assert outcome.state is OccurrenceState.SKIPPED
             assert text_of(outcome.reason) == text_of(one.reason)
@@ -186,3 +195,13 @@ def test_a_spread_that_never_fits_has_no_coming_run() -> None:
     said = previews_of(machine, "j")
     assert (said.shown, said.starts, said.listed) == ([], [], None)
     assert {one.reason.code for one in said.forecast} == {ReasonCode.UNSCHEDULABLE}
+
+
+def test_a_spread_may_put_a_later_instant_before_the_blackout_that_bars_an_earlier_one() -> None:
+    spread = SpreadPolicy(mode="before", duration_ms=DAY)
+    jobs = [Job(id=f"j{n}", schedule="0 */2 * * *", spread=spread) for n in range(8)]
+    dark = JobCalendar(name="dark", days=(TODAY + 3, TODAY + 4))
+    for job in jobs:
+        dimmed = replace(job, calendars=CalendarRules(blackout=(dark,)))
+        free = [one for one in forecast_job(job, BEGIN, END) if one.due_ms // DAY not in (TODAY + 3, TODAY + 4)]
+        assert list(coming_starts_of(dimmed, BEGIN, END)) == [one.due_ms for one in free]

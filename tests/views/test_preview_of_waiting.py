@@ -10,13 +10,14 @@ from random import Random
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from chronex.engine.orders import Launch
 from chronex.model.calendars import CalendarRules, JobCalendar
 from chronex.model.groups import GroupSettings, StartRate
-from chronex.model.job import Job, Task
+from chronex.model.job import NO_PROGRESS, Job, Task
 from chronex.model.occurrence import Occurrence
-from chronex.model.policies import OverlapPolicy
+from chronex.model.policies import Cadence, OverlapPolicy
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState as S
 from chronex.model.states import is_final
@@ -92,7 +93,7 @@ def check_simulated(week: Week) -> None:
     """Each run ends in the same way, and starts at the same time."""
     machine, real = played_by_the_engine(week)
     stored = machine.read(lambda reading: [reading.job(job.id) for job in week.jobs])
-    begun = [job.progressed(cursor_ms=None) for job in stored if job is not None]
+    begun = [replace(job, progress=NO_PROGRESS) for job in stored if job is not None]  # as it was applied
     runs = simulate_runs(begun, START, START + LENGTH, week.takes.__getitem__, week.slots, Random(1), GROUPS)
     said = {(one.occurrence.job, one.occurrence.nominal_ms): one for one in runs}
     for key, one in sorted(real.items(), key=lambda item: (item[1].finished_ms or 0, item[0])):
@@ -240,6 +241,35 @@ CASES = {
         ),
         "a",
         ["completed 35 36"],
+    ),
+    "what is skipped does not count against `max`": (
+        Week([a_job("a", "*/10 0 * * * {max:2}", overlap=OverlapPolicy.SKIP)], {"a": 25 * MINUTE}, 50),
+        "a",
+        ["completed 10 35", "skipped - 20", "skipped - 30", "completed 40 65"],
+    ),
+    "what still waits when `max` is reached is skipped at its turn": (
+        Week([a_job("a", "*/10 0 * * * {max:2}", overlap=OverlapPolicy.QUEUE)], {"a": 25 * MINUTE}, 50),
+        "a",
+        ["completed 10 35", "completed 35 60", "skipped - 60"],
+    ),
+    "an interval that counts from its end starts as often as `max` says": (
+        Week([a_job("a", "@every 7m {max:2}", cadence=Cadence.FIXED_DELAY)], {"a": 5 * MINUTE}, 50),
+        "a",
+        ["completed 7 12", "completed 19 24"],
+    ),
+    "an interval that counts from its end counts from what was skipped too": (
+        Week([a_job("a", "@every 20m", cadence=Cadence.FIXED_DELAY, calendars=DARK)], {"a": 5 * MINUTE}, 50),
+        "a",
+        ["completed 20 25", "skipped - 45", "skipped - 65", "skipped - 85"],
+    ),
+    "a parent whose `max` is used up has no newer occurrence to wait for": (
+        Week(
+            [a_job("etl", "*/10 0 * * * {max:1}"), a_job("a", "25,45 0 * * *", after=("etl",))],
+            {"etl": 3 * MINUTE, "a": MINUTE},
+            50,
+        ),
+        "a",
+        ["completed 25 26", "completed 45 46"],
     ),
     "a rate lets a line go on when a canceled run would have ended": (
         Week(

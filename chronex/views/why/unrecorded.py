@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from chronex.engine.plan import blackout_end, spread_of
+from chronex.engine.plan import blackout_end, lead_ms, spread_of
 from chronex.engine.retries import skips_until
 from chronex.model.job import Job
 from chronex.model.occurrence import MissedSpan, Occurrence
 from chronex.model.policies import OverlapPolicy, RecoveryStrategy
 from chronex.model.reasons import ReasonCode, text_of
+from chronex.model.states import OccurrenceState
 from chronex.storage import journal
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
-from chronex.timing.job_schedule import moved_from, options_of, schedule_of
+from chronex.timing.job_schedule import moved_from, options_of
 from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import Zone
-from chronex.views.coming_runs import forecast_run
+from chronex.views.coming_runs import ForecastRun, first_to_start, forecast_all, forecast_run
 from chronex.views.job_functions import lacking_functions, named, unstopped
 from chronex.views.why.across_nodes import lacking_node, waits_words
 from chronex.views.why.answer import NO_NAMES, Cause, Link, Source, WhyAnswer, cause_of, stamp
@@ -226,7 +227,8 @@ def _coming(reading: Reading, history: VersionHistory, job: Job, instant_ms: int
     links = [Link(f"'{job.schedule}' matches this time (version {job.version})", None, Source.SCHEDULE)]
     if note := clock_note(job, instant_ms):
         links.append(Link(note, None, Source.SCHEDULE))
-    barred = _barred(job, instant_ms, now_ms, zone)
+    expected = forecast_run(job, instant_ms)
+    barred = _barred(reading, job, expected, now_ms, zone)
     if barred is not None:
         return barred._replace(links=[*links, *barred.links])
     if lacking := lacking_node(reading, job, now_ms):
@@ -239,9 +241,13 @@ def _coming(reading: Reading, history: VersionHistory, job: Job, instant_ms: int
     placed, due = _placement(job, instant_ms, zone)
     if due is None:
         return Finding(Cause.UNSCHEDULABLE, "it will be skipped: no start fits its spread", [*links, *placed])
-    if (reason := forecast_run(job, instant_ms).reason).code is ReasonCode.BLACKOUT:
+    if (reason := expected.reason).code is ReasonCode.BLACKOUT:
         fact = Link(f"{text_of(reason)} until {stamp(blackout_end(job, due), zone)}", None, Source.POLICY)
         return Finding(Cause.BLACKOUT, f"it will be skipped: {text_of(reason)}", [*links, *placed, fact])
+    if reason.code is ReasonCode.WINDOW_EXCEEDED:
+        end = f"its window ends at {stamp(instant_ms + (options_of(job).window or 0), zone)}"
+        summary = f"it will be skipped: it is due at {stamp(due, zone)}, and {end}"
+        return Finding(Cause.WINDOW_EXCEEDED, summary, [*links, *placed, Link(end, None, Source.POLICY)])
     if (skipped := _skipped_for_retry(reading, job, instant_ms, zone)) is not None:
         return skipped._replace(links=[*links, *placed, *skipped.links])
     start = f"from {stamp(due, zone)} on" if options_of(job).jitter else f"at {stamp(due, zone)}"
@@ -272,12 +278,12 @@ def _unnamed(history: VersionHistory, job: Job, instant_ms: int, now_ms: int) ->
     return Finding(Cause.NOT_MATCHED, "nothing is expected here", [Link(fact, None, Source.SCHEDULE)])
 
 
-def _barred(job: Job, instant_ms: int, now_ms: int, zone: Zone) -> Finding | None:
+def _barred(reading: Reading, job: Job, expected: ForecastRun, now_ms: int, zone: Zone) -> Finding | None:
     """The job is disabled, paused, or will have used up its executions."""
     if not job.enabled:
         fact = Link("the job is disabled", job.updated_ms, Source.RECORD)
         return Finding(Cause.DISABLED, "nothing will happen: the job is disabled", [fact])
-    if job.progress.paused and (job.progress.paused_until_ms is None or instant_ms < job.progress.paused_until_ms):
+    if expected.reason.code is ReasonCode.PAUSED:
         by = f" by {job.progress.paused_by}" if job.progress.paused_by else ""
         until = (
             f" until {stamp(job.progress.paused_until_ms, zone)}" if job.progress.paused_until_ms is not None else ""
@@ -285,22 +291,22 @@ def _barred(job: Job, instant_ms: int, now_ms: int, zone: Zone) -> Finding | Non
         fact = Link(f"the job is paused{by}{until}", None, Source.RECORD)
         return Finding(Cause.PAUSED, f"it will be skipped: the job is paused{by}{until}", [fact])
     limit, fired = options_of(job).max, job.progress.counters.fired
-    if limit is not None and fired + _before(job, instant_ms, now_ms, limit) >= limit:
+    if limit is not None and not _is_left(reading, job, expected, limit - fired, now_ms):
         fact = Link(f"{fired} of at most {limit} executions (max) have begun", None, Source.RECORD)
         return Finding(Cause.MAX_REACHED, f"its limit of {limit} executions (max) is reached before", [fact])
     return None
 
 
-def _before(job: Job, instant_ms: int, now_ms: int, limit: int) -> int:
-    """How many executions come before it, counted up to the limit."""
-    count = 0
-    for _ in schedule_of(job).between(
-        job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms, instant_ms - 1
-    ):
-        count += 1
-        if count >= limit:
-            break
-    return count
+def _is_left(reading: Reading, job: Job, expected: ForecastRun, left: int, now_ms: int) -> bool:
+    """Is it one of the executions that `max` leaves? Those on record that wait for their time come first."""
+    left -= sum(one.state is OccurrenceState.PENDING for one in reading.occurrences(job.id))
+    if left <= 0:
+        return False
+    since = job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms
+    until = expected.due_ms + lead_ms(job)  # what is planned later starts later
+    coming = first_to_start(job, forecast_all(job, since, max(until, expected.nominal_ms)), left)
+    found = next((run for run in coming if run.nominal_ms == expected.nominal_ms), None)
+    return found is not None and found.reason.code is not ReasonCode.MAX_REACHED
 
 
 def _placement(job: Job, instant_ms: int, zone: Zone) -> tuple[list[Link], int | None]:
