@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chronex.imports.anacron import read_anacrontab
-from chronex.imports.crontab import CrontabFile, read_crontab
+from chronex.imports.crontab import CronHost, CrontabFile, read_crontab
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
 from chronex.imports.mail_channels import MailChannels
 from chronex.imports.systemd import read_timers, timer_of
@@ -31,6 +31,10 @@ class Place(NamedTuple):
 
     root: Path
     etc: Path
+
+    @property
+    def host(self) -> CronHost:
+        return CronHost.of_tree(self.root, self.etc)
 
     def shown(self, path: Path) -> str:
         return f"/{path.relative_to(self.root)}" if path.is_relative_to(self.root) else str(path)
@@ -86,7 +90,7 @@ def _crontabs(
         files.append(path)
     for path in files:
         stem = "" if path.name == "crontab" else path.name
-        file = CrontabFile(True, None, program, place.shown(path), stem)
+        file = CrontabFile(True, None, program, place.shown(path), stem, place.host)
         yield _crontab(path, zone, file, names, mail)
 
 
@@ -101,7 +105,7 @@ def _spools(place: Place, zone: Zone, program: CronProgram, names: JobNames, mai
         yield _part(zone, Lost(place.shown(directory), "the crontabs of the users", why))
         return
     for path in paths:
-        file = CrontabFile(False, path.name, program, place.shown(path), path.name)
+        file = CrontabFile(False, path.name, program, place.shown(path), path.name, place.host)
         yield _crontab(path, zone, file, names, mail)
 
 
@@ -138,8 +142,10 @@ def _anacrontab(place: Place, zone: Zone, _: CronProgram, names: JobNames, mail:
         yield _part(zone, passed=f"{place.shown(path)}: anacron is not installed, so nothing reads it")
         return
     text = _text(path)
-    label = place.shown(path)
-    yield _part(zone, text) if isinstance(text, Lost) else read_anacrontab(text, zone, label, names, mail)
+    if isinstance(text, Lost):
+        yield _part(zone, text)
+    else:
+        yield read_anacrontab(text, zone, place.shown(path), names, mail, sends_mail=place.host.sends_mail)
 
 
 def _without_anacron(found: Import, place: Place) -> Import:

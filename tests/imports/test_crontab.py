@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from chronex.imports.crontab import CrontabFile, read_crontab, split_percents
+from chronex.imports.crontab import CronHost, CrontabFile, read_crontab, split_percents
 from chronex.imports.import_result import Import, as_chronex_reads, job_file_text, prove, with_shared_defaults
 from chronex.lint.cron_programs import BCRON, BSD, BUSYBOX, CRONIE, DEBIAN, SUPERCRONIC, CronProgram
 from chronex.model.channels import NoticeEvent
@@ -107,6 +107,54 @@ def test_mail_goes_to_whom_cron_sent_it() -> None:
     assert notify is not None
     assert notify.on == (NoticeEvent.OUTPUT, NoticeEvent.FAILED)
     assert as_chronex_reads(with_shared_defaults(found)).jobs == as_chronex_reads(found).jobs
+
+
+@pytest.mark.parametrize(
+    ("program", "sends_mail", "told"),
+    [
+        (DEBIAN, True, {"a": "backup", "b": "www-data", "c": None, "d": "ops@example.org"}),
+        (CRONIE, True, {"a": "backup", "b": "www-data", "c": None, "d": "ops@example.org"}),
+        (DEBIAN, False, {"a": None, "b": None, "c": None, "d": "ops@example.org"}),
+        (BUSYBOX, True, {"a": None, "b": None, "c": None, "d": "ops@example.org"}),
+    ],
+    ids=lambda value: getattr(value, "key", str(value)),
+)
+def test_without_mailto_the_account_is_sent_mail_where_cron_could_send_it(
+    program: CronProgram, sends_mail: bool, told: dict[str, str | None]
+) -> None:
+    text = '0 1 * * * backup a\n@daily www-data b\nMAILTO=""\n0 3 * * * backup c\nMAILTO=ops@example.org\n0 4 * * * root d\n'
+    file = CrontabFile(True, None, program, host=CronHost(sends_mail=sends_mail))
+    found = read_crontab(text, BERLIN, file)
+    jobs = as_chronex_reads(with_shared_defaults(found)).jobs
+    assert {job.id: job.notify and job.notify.channels[0].to[0] for job in jobs} == told
+    assert found.lost == []
+
+
+HOMES = {"root": "/root", "nobody": "/nonexistent", "shop": "/srv/shop", "ann": "/home/ann"}
+
+
+@pytest.mark.parametrize(
+    ("line", "program", "directory"),
+    [
+        ("0 1 * * * nobody x", DEBIAN, "/"),
+        ("0 1 * * * nobody x", CRONIE, "~nobody"),
+        ("@reboot shop x", DEBIAN, "/"),
+        ("0 1 * * * ann x", DEBIAN, "~ann"),
+        ("0 1 * * * who x", DEBIAN, "~who"),
+        ("HOME=/gone\n0 1 * * * ann x", DEBIAN, "/"),
+        ("HOME=/gone\n0 1 * * * ann x", CRONIE, "/gone"),
+        ("HOME=/home/ann\n0 1 * * * nobody x", DEBIAN, "/home/ann"),
+    ],
+)
+def test_a_job_whose_home_does_not_exist_runs_as_it_does_under_its_cron(
+    tmp_path: Path, line: str, program: CronProgram, directory: str
+) -> None:
+    """`nobody` of every Debian: such a job failed at each run, because its directory was not there."""
+    (tmp_path / "home/ann").mkdir(parents=True)
+    found = read_crontab(line + "\n", BERLIN, CrontabFile(True, None, program, host=CronHost(HOMES, tmp_path)))
+    (job,) = found.jobs
+    assert job.table["directory"] == directory
+    assert any("runs the command all the same, here in /" in note for note in job.notes) is (directory == "/")
 
 
 def test_mail_that_all_jobs_send_stands_in_the_defaults() -> None:

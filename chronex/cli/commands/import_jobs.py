@@ -164,7 +164,7 @@ def _program(cron: str | None, root: Path = Path("/")) -> CronProgram:
 
 def _crontabs(paths: list[str], zone: Zone, options: ImportOptions) -> Import:
     """Any number of crontabs as one import; their jobs get names that differ."""
-    from chronex.imports.crontab import CrontabFile, read_crontab
+    from chronex.imports.crontab import CronHost, CrontabFile, read_crontab
     from chronex.imports.import_result import Import, JobNames
     from chronex.imports.mail_channels import MailChannels
     from chronex.lint.cron_programs import program_of_file
@@ -175,9 +175,8 @@ def _crontabs(paths: list[str], zone: Zone, options: ImportOptions) -> Import:
         text = _text_of(path) if path else _own_crontab()
         program = (None if options.cron else program_of_file(path, text)) or _program(options.cron)
         label = path if len(paths) > 1 else ""
-        file = CrontabFile(
-            _has_user(path, text, options.kind), None, program, label, Path(path).name if label else ""
-        )
+        has_user, stem = _has_user(path, text, options.kind), Path(path).name if label else ""
+        file = CrontabFile(has_user, None, program, label, stem, CronHost.of_tree(Path("/"), Path("/etc")))
         part = read_crontab(text, zone, file, names, mail)
         found.jobs.extend(part.jobs)
         found.lost.extend(part.lost)
