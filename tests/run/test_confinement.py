@@ -314,3 +314,62 @@ def test_a_command_is_in_a_group_of_its_own_and_nothing_escapes_it(tmp_path: Pat
         for group in (*parent.glob("*.scope"), parent / "scheduler", parent):
             if group.exists():
                 group.rmdir()
+
+
+LEFT = """
+import asyncio, json, os, sys
+from pathlib import Path
+from chronex.model.process_settings import ProcessSettings, ResourceLimits
+from chronex.run import LogDirectory, RunContext
+from chronex.run.adopt import adopt_attempt
+from chronex.run.control_groups import ControlGroups
+from chronex.run.process import identity_of_child
+from chronex.run.supervise import Hooks
+from tests.run.requests import request
+
+parent = Path(sys.argv[1])
+os.setxattr(parent, "trusted.delegate", b"1")
+(parent / "scheduler" / "cgroup.procs").write_text(str(os.getpid()))
+run_context = RunContext.of_this_process(LogDirectory(Path(sys.argv[2])))
+asked = request("sleep 100", settings=ProcessSettings(limits=ResourceLimits(tasks=50)))
+groups = ControlGroups(parent)
+sizes = []
+for name in (asked.attempt_id, "never-joined", "stale"):
+    groups.make(name, ResourceLimits(tasks=50))
+pid = os.posix_spawn("/bin/sleep", ["sleep", "100"], {})
+identity = identity_of_child(pid, 0, 1 << 60)
+groups.find(asked.attempt_id).join(pid)
+for now_ms in (0, 59_000, 60_000):
+    groups.sweep(now_ms)
+    sizes.append(len(list(parent.glob("*.scope"))))
+os.kill(pid, 9)
+os.waitpid(pid, 0)
+result = asyncio.run(adopt_attempt(asked, identity, 1, "no.log", Hooks(), run_context))
+print(json.dumps({
+    "state": result.state, "by": result.usage and result.usage.limits_by, "sizes": sizes,
+    "left": [path.name for path in parent.glob("*.scope")],
+}))
+"""
+
+
+@needs_root
+@pytest.mark.skipif(
+    not os.access(REAL / "cgroup.procs", os.W_OK), reason="no control groups here: they are not tried"
+)
+def test_the_groups_that_a_killed_keeper_leaves_are_read_and_removed(tmp_path: Path) -> None:
+    """By whoever adopts the attempt; and what nobody adopts, once it was empty for a minute."""
+    parent = REAL / f"chronex-test-left-{os.getpid()}"
+    try:
+        (parent / "scheduler").mkdir(parents=True)
+        done = subprocess.run(
+            [sys.executable, "-c", LEFT, str(parent), str(tmp_path / "logs")],
+            capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        seen = json.loads(done.stdout)
+        assert seen["sizes"] == [3, 3, 1], "the one with a process stays"
+        assert (seen["state"], seen["by"], seen["left"]) == ("crashed", "cgroup, process", [])
+    finally:
+        for group in (*parent.glob("*.scope"), parent / "scheduler", parent):
+            if group.exists():
+                group.rmdir()
