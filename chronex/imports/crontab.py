@@ -21,6 +21,11 @@ from chronex.lint.cron_programs import DEBIAN, CronProgram
 from chronex.timing.zones import Zone, load_zone
 
 _VARIABLE = re.compile(r"""\s*("[^"]*"|'[^']*'|[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*""")
+# What Debian's cron takes for a variable: nothing may follow a quoted value, and an empty one wants quotes.
+_DEBIAN_VARIABLE = re.compile(
+    r"""[ \t]*(?:"[^"]*"|'[^']*'|[^\s=]+)\s*=\s*(?:"[^"]*"\s*|'[^']*'\s*|[^\s"'].*)""", re.DOTALL
+)
+_LONGEST_COMMAND = 998  # of Debian's cron, in bytes
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SCHEDULE = re.compile(r"\s*(@[A-Za-z_]+|\S+(?:\s+\S+){4})(?:\s+(.*))?")
 _STDIN = "CRON_STDIN"
@@ -31,6 +36,7 @@ DEFAULTS: dict[str, Any] = {"overlap": "allow", "recovery": "mark_missed"}
 # What cron gives to every command that its crontab does not give otherwise.
 _PATH, _SHELL = "/usr/bin:/bin", "/bin/sh"
 _ROOT = "/"
+_NO_TEXT = "it has bytes that are no UTF-8, and a job file can hold no others"
 _NO_ADDRESS = "that is no mail address; what commands print is kept by chronex logs, and notify tells of failures"
 # As the accounts of Debian have it that have no home, and never will.
 _NO_HOME = "/nonexistent"
@@ -127,12 +133,18 @@ def read_crontab(
     found = Import("crontab", zone.name, {}, [], [], channels=mail.tables)
     mails_account = file.program.mails_account and file.host is not None and file.host.sends_mail
     names, context = names or JobNames(), _Context({}, zone, file, mails_account=mails_account)
-    for number, line in enumerate(text.splitlines(), 1):
+    faults = list[str]()
+    for number, line in enumerate(lines_of(text), 1):
         origin, stripped = file.line(number), line.strip()
-        if not stripped:
+        if file.program.ignores_faulty_files and _is_fault(line, file):
+            faults.append(f"line {number}")
+        if _has_other_bytes(line) and not stripped.startswith("#"):
+            found.lost.append(Lost(origin, plain_text(stripped), _NO_TEXT))
+            context = context._replace(comment=())
+        elif not stripped:
             context = context._replace(comment=())
         elif stripped.startswith("#"):
-            context = context._replace(comment=(*context.comment, stripped.lstrip("# ").rstrip()))
+            context = context._replace(comment=(*context.comment, plain_text(stripped.lstrip("# ").rstrip())))
         elif (variable := _VARIABLE.fullmatch(line)) is not None:
             name, value = variable[1].strip("\"'"), _unquoted(variable[2])
             if name == "MAILTO":
@@ -142,7 +154,40 @@ def read_crontab(
         else:
             found.add(_entry(line, origin, context, names, mail))
             context = context._replace(comment=())
-    return found
+    if file.program.ignores_faulty_files and text and not text.endswith("\n"):
+        faults.append("the missing end of its last line")
+    return _as_ignored(found, faults[0], file.program) if faults else found
+
+
+def lines_of(text: str) -> list[str]:
+    """As cron has them: a form feed or a separator of Unicode ends no line."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _has_other_bytes(text: str) -> bool:
+    return any("\udc80" <= char <= "\udcff" for char in text)
+
+
+def plain_text(text: str) -> str:
+    """With a mark in place of each byte that is no UTF-8."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _is_fault(line: str, file: CrontabFile) -> bool:
+    """Whether Debian's cron can make nothing of the line, as 3.0pl1-162 was seen to do."""
+    if not line.strip(" \t") or line.lstrip(" \t").startswith("#") or _DEBIAN_VARIABLE.fullmatch(line):
+        return False
+    found = _split(line, file)
+    if found is None or len(found.command.encode("utf-8", "surrogateescape")) > _LONGEST_COMMAND:
+        return True
+    is_nickname = found.schedule.lower() in file.program.nicknames
+    return not is_nickname and isinstance(read_schedule(found.schedule, file.program), CronRefusal)
+
+
+def _as_ignored(found: Import, fault: str, program: CronProgram) -> Import:
+    """What never ran is not the same as what will run."""
+    text = f"{program.title} ignores the whole file because of {fault}, so this has not run; here it will"
+    return found._replace(jobs=[job._replace(differs=(*job.differs, text)) for job in found.jobs])
 
 
 def _with_mail(context: _Context, value: str, origin: str, lost: list[Lost], mail: MailChannels) -> _Context:
@@ -207,7 +252,7 @@ def _entry(line: str, origin: str, context: _Context, names: JobNames, mail: Mai
     if context.mails_account:
         context = context._replace(notify=mail.notify(found.user or _own_name()))
     if found.schedule.lower() == "@reboot" and "@reboot" in context.file.program.nicknames:
-        return _at_boot(found, origin, context, names)
+        return _at_boot(line, found, origin, context, names)
     program = context.file.program
     reading = read_schedule(found.schedule, program)
     rules = rules_of(program)
@@ -228,14 +273,22 @@ def _entry(line: str, origin: str, context: _Context, names: JobNames, mail: Mai
         zone=context.zone,
         source_instants=lambda start, end: instants(pattern, rules, context.zone, start, end),
         notes=tuple(notes),
+        differs=_carriage_return(line, program),
     )
 
 
-def _at_boot(found: _Line, origin: str, context: _Context, names: JobNames) -> Imported:
+def _at_boot(line: str, found: _Line, origin: str, context: _Context, names: JobNames) -> Imported:
     table = _table("@start", found, context)
     name = _name(found, context.file, names)
-    notes = tuple(_notes(found, context))
-    return Imported(name, origin, table, context.zone, notes=notes, times="once for each boot, as cron does it")
+    notes, differs = tuple(_notes(found, context)), _carriage_return(line, context.file.program)
+    times = "once for each boot, as cron does it"
+    return Imported(name, origin, table, context.zone, notes=notes, differs=differs, times=times)
+
+
+def _carriage_return(line: str, program: CronProgram) -> tuple[str, ...]:
+    if not line.endswith("\r") or not program.keeps_carriage_returns:
+        return ()
+    return (f"{program.title} hands the carriage return at the end of the line to the command; here it is left out",)
 
 
 def _own_name() -> str:

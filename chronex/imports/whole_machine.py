@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chronex.imports.anacron import read_anacrontab
-from chronex.imports.crontab import CronHost, CrontabFile, read_crontab
+from chronex.imports.crontab import CronHost, CrontabFile, plain_text, read_crontab
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
 from chronex.imports.mail_channels import MailChannels
 from chronex.imports.systemd import read_timers, timer_of
@@ -70,7 +70,7 @@ def _text(path: Path) -> str | Lost:
         return Lost(str(path), path.name, f"cannot be read: {(error.strerror or str(error)).lower()}")
     if len(data) > _MOST_BYTES:
         return Lost(str(path), path.name, "larger than 1 MiB: that is no crontab")
-    return data.decode("utf-8", "replace")
+    return data.decode("utf-8", "surrogateescape")
 
 
 # -- cron ----------------------------------------------------------------------------------------------------------
@@ -145,7 +145,8 @@ def _anacrontab(place: Place, zone: Zone, _: CronProgram, names: JobNames, mail:
     if isinstance(text, Lost):
         yield _part(zone, text)
     else:
-        yield read_anacrontab(text, zone, place.shown(path), names, mail, sends_mail=place.host.sends_mail)
+        label, sends_mail = place.shown(path), place.host.sends_mail
+        yield read_anacrontab(plain_text(text), zone, label, names, mail, sends_mail=sends_mail)
 
 
 def _without_anacron(found: Import, place: Place) -> Import:

@@ -32,6 +32,7 @@ class CronProgram(NamedTuple):
     splits_at_percent: bool = True  # of a command: what follows a % is its standard input
     mails_account: bool = False  # what a command prints is sent to its account where no MAILTO is set
     runs_without_home: bool = False  # a command whose home does not exist, in another directory
+    ignores_faulty_files: bool = False  # one line that it cannot read, and no line of the file is run
     follows_the_clock: bool = False  # also for fixed times: not made up for after a gap, repeated in an overlap
 
 
@@ -41,6 +42,7 @@ DEBIAN = CronProgram(
     skipped_names=re.compile(r"(?![A-Za-z0-9_-]+$).*", re.DOTALL),
     mails_account=True,
     runs_without_home=True,
+    ignores_faulty_files=True,
 )
 CRONIE = CronProgram(
     "cronie",

@@ -23,8 +23,8 @@ _CRONJOB = re.compile(
 )
 _CRONJOB_IN_FLOW = re.compile(r"""["']kind["']\s*:\s*["']Cron(?:Job|Workflow)(?:List)?["']""")
 _PARSE_CALL = re.compile(r"\bchronex\b")
-# A whole job file. Tables of jobs alone are not enough: other programs have them, and the files of a job directory need
-# the channels and calendars of the file beside them.
+# A whole job file. Tables of jobs alone are not enough: other programs have them, and the files of a job directory
+# need the channels and calendars of the file beside them.
 _JOB_FILE = tuple(re.compile(rf"^\[{table}", re.MULTILINE) for table in (r"scheduler\]", r"jobs\."))
 _CRON_NAME = re.compile(r"crontab|.+\.(?:crontab|cron)")
 _CRON_EDITED = re.compile(r"crontab\.[A-Za-z0-9]+")  # what `crontab -e` opens in a temporary directory

@@ -137,7 +137,9 @@ class Box:
         """What was noted since the last time."""
         found = []
         for path in sorted(self.out.glob("*.done")):
-            found.append(Note(path.name.split(".")[0], tuple(path.read_text().splitlines())))
+            found.append(
+                Note(path.name.split(".")[0], tuple(path.read_text("utf-8", "surrogateescape").splitlines()))
+            )
             path.unlink()
         return found
 

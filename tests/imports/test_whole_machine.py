@@ -158,5 +158,5 @@ def test_mail_to_accounts_is_carried_over_where_the_machine_can_send_it(place: P
     told = {job.id: job.table["notify"]["to"] for job in found.jobs if "notify" in job.table}
     assert told == {
         "cron-hourly": ["root"], "artisan": ["www-data"], "agent": ["ann"], "report": ["ann"],
-        "cron-daily": ["root"], "tidy": ["root"],
+        "anacron-cron-daily": ["root"], "tidy": ["root"],
     }  # fmt: skip

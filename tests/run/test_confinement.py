@@ -22,6 +22,7 @@ from chronex.run.confinement import Confinement
 from chronex.run.control_groups import ControlGroup, ControlGroups, delegated_parent
 from chronex.run.memory_watch import memory_of
 from chronex.run.request import CommandRules, ExitVerdict
+from chronex.run.supervise import unknown_exit
 from tests.kit.users import OtherUser, needs_root, two_users
 from tests.kit.waits import until
 from tests.run.requests import outcome, output, python
@@ -71,12 +72,6 @@ async def test_who_stays_below_is_left_alone(run_context: RunContext) -> None:
 async def test_a_failure_below_the_limit_is_a_failure(run_context: RunContext) -> None:
     result = await outcome(run_context, "exit 3", settings=limited(memory=64 * MIB))
     assert (result.reason, result.exit_code) == (EndReason.EXIT_CODE, 3)
-
-
-async def test_no_retry_where_a_kill_is_no_reason_for_one(run_context: RunContext) -> None:
-    for codes, expected in (((75,), False), ((137,), True)):
-        result = await outcome(run_context, python(SLOWLY), settings=limited(memory=16 * MIB), retry_codes=codes)
-        assert (result.reason, result.retryable) == (EndReason.MEMORY_LIMIT, expected)
 
 
 async def test_a_command_without_limits_says_nothing_of_them(run_context: RunContext) -> None:
@@ -204,6 +199,26 @@ def test_a_kill_by_the_group_is_told_as_such(tmp_path: Path, events: str, expect
     confinement = Confinement(ResourceLimits(memory=MIB), ControlGroup(tmp_path, ALL))
     found = confinement.verdict(KILLED, Usage(1, 5000), CommandRules(attempt_id="a"))
     assert found.reason == expected
+
+
+@pytest.mark.parametrize(
+    ("seen", "codes", "expected"),
+    [
+        (KILLED, (75,), (AttemptState.FAILED, EndReason.MEMORY_LIMIT, False)),
+        (KILLED, (137,), (AttemptState.FAILED, EndReason.MEMORY_LIMIT, True)),
+        # Its keeper had died, but its group was killed whole: that is no unknown end.
+        (unknown_exit("gone"), None, (AttemptState.FAILED, EndReason.MEMORY_LIMIT, True)),
+        (unknown_exit("gone"), (75,), (AttemptState.FAILED, EndReason.MEMORY_LIMIT, False)),
+    ],
+)
+def test_it_is_tried_again_where_a_kill_is_a_reason_to(
+    tmp_path: Path, seen: ExitVerdict, codes: tuple[int, ...] | None, expected: tuple[object, ...]
+) -> None:
+    (tmp_path / "memory.events").write_text("oom_kill 1\n")
+    confinement = Confinement(ResourceLimits(memory=MIB), ControlGroup(tmp_path, ALL))
+    found = confinement.verdict(seen, None, CommandRules(attempt_id="a", retry_codes=codes))
+    assert found[:3] == expected
+    assert (found.signal, found.error) == (9, "killed: it wanted more than its 1MiB of memory")
 
 
 ENDED = ExitVerdict(AttemptState.FAILED, EndReason.EXIT_CODE, True, "exit code 1", 1)
