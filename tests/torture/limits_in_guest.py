@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,10 @@ class Guest:
         until(lambda: self.newest(job).get("ended"), f"the record of the end of {job}")
         return self.newest(job)
 
+    def has_keeper_or_none(self, offset: int) -> bool:
+        """It is there, or the log says behind `offset` that it could not be started."""
+        return bool(self.keeper_pids()) or b"no keeper" in (self.place / "log").read_bytes()[offset:]
+
     def release(self, job: str) -> None:
         (self.place / f"release-{job}").touch()
 
@@ -126,14 +131,13 @@ class Guest:
             until((self.place / f"{job}-runs").exists, f"{job} to run")
 
     def keeper_pids(self) -> list[int]:
-        """By the lock that each holds."""
         found = []
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 words = path.read_bytes().split(b"\0")
             except OSError:
                 continue
-            if b"keeper" in b" ".join(words) and int(path.parent.name) != os.getpid():
+            if b"chronex.keeper.keeper_process" in b" ".join(words):
                 found.append(int(path.parent.name))
         return found
 
@@ -144,7 +148,7 @@ class Guest:
 def memory(guest: Guest) -> dict[str, Any]:
     """Two that want too much, beside one that does not."""
     guest.trigger("modest", "greedy", "greedy-child")
-    facts = {"greedy": guest.end_of("greedy"), "greedy_child": guest.end_of("greedy-child")}
+    facts: dict[str, Any] = {"greedy": guest.end_of("greedy"), "greedy_child": guest.end_of("greedy-child")}
     facts["why"] = guest.chronex("why", "greedy")
     facts["logged"] = guest.chronex("history", "greedy", "--wide")
     guest.release("modest")
@@ -191,6 +195,11 @@ def daemon_killed(guest: Guest) -> dict[str, Any]:
 
 def keeper_killed(guest: Guest) -> dict[str, Any]:
     names = ("keeper-killed", "keeper-killed-greedy")
+    while not guest.keeper_pids():  # on a busy machine it may not have begun in time
+        guest.daemon.terminate()
+        guest.daemon.wait()
+        guest.daemon = guest.start()
+        until(partial(guest.has_keeper_or_none, (guest.place / "log").stat().st_size), "a keeper")
     guest.begun(*names)
     facts: dict[str, Any] = {"keepers": len(guest.keeper_pids()), "during": guest.attempt_groups()}
     for pid in guest.keeper_pids():
