@@ -12,7 +12,7 @@ from chronex.imports.anacron import read_anacrontab
 from chronex.imports.crontab import CronHost, CrontabFile, plain_text, read_crontab
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
 from chronex.imports.mail_channels import MailChannels
-from chronex.imports.systemd import read_timers, timer_of
+from chronex.imports.systemd import read_timers, timer_of, unit_file
 from chronex.lint.cron_programs import DEBIAN, CronProgram
 from chronex.timing.zones import Zone
 
@@ -175,12 +175,12 @@ def _timers(place: Place, zone: Zone, names: JobNames) -> Iterator[Import]:
     wanted = sorted({path.name for each in directories for path in (each / "timers.target.wants").glob("*.timer")})
     timers = []
     for name in wanted:
-        file = next((each / name for each in directories if (each / name).is_file()), None)
+        file = unit_file(name, directories)
         if file is None:
             yield _part(zone, Lost(name, name, "it is enabled, and its unit is not found"))
             continue
         try:
-            timers.append(timer_of(file, directories))
+            timers.append(timer_of(file, directories, name))
         except OSError as error:
             yield _part(zone, Lost(name, name, f"cannot be read: {(error.strerror or str(error)).lower()}"))
     if timers:
