@@ -119,8 +119,11 @@ class Guest:
         return self.newest(job)
 
     def has_keeper_or_none(self, offset: int) -> bool:
-        """It is there, or the log says behind `offset` that it could not be started."""
-        return bool(self.keeper_pids()) or b"no keeper" in (self.place / "log").read_bytes()[offset:]
+        """It listens, or the log says behind `offset` that it could not be started."""
+        return self.has_keeper() or b"no keeper" in (self.place / "log").read_bytes()[offset:]
+
+    def has_keeper(self) -> bool:
+        return bool(self.keeper_pids()) and any(self.place.glob("store/keepers/*/socket"))
 
     def release(self, job: str) -> None:
         (self.place / f"release-{job}").touch()
@@ -195,7 +198,8 @@ def daemon_killed(guest: Guest) -> dict[str, Any]:
 
 def keeper_killed(guest: Guest) -> dict[str, Any]:
     names = ("keeper-killed", "keeper-killed-greedy")
-    while not guest.keeper_pids():  # on a busy machine it may not have begun in time
+    until(partial(guest.has_keeper_or_none, 0), "a keeper")
+    while not guest.has_keeper():  # on a busy machine it may not have begun in time
         guest.daemon.terminate()
         guest.daemon.wait()
         guest.daemon = guest.start()
