@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from email.message import EmailMessage
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import msgspec
@@ -17,7 +19,7 @@ from chronex.channels.mail_delivery import MailServer, mail_of, send_mail
 from chronex.channels.notice_message import NoticeMessage, json_of, page_of
 from chronex.channels.web_request import WITHIN_S, Reply, ask
 from chronex.channels.webhook_bodies import body_of
-from chronex.jobfile.notify_table import SmtpSettings
+from chronex.jobfile.notify_table import SENDMAIL, SmtpSettings
 from chronex.model.channels import Channel, ChannelKind, is_reference
 from chronex.run.hooks import send_to_command
 from chronex.run.request import NotStarted
@@ -28,6 +30,17 @@ Value = TypeVar("Value")
 _LONGEST_PING = 10_000
 
 
+class LocalMail(NamedTuple):
+    """How mail leaves where no server is named: by the one of this machine or, where none listens, by the program
+    that msmtp, nullmailer and every mail server bring."""
+
+    server: SmtpSettings = SmtpSettings()
+    programs: tuple[str, ...] = SENDMAIL
+
+
+LOCAL_MAIL = LocalMail()
+
+
 @dataclass(frozen=True, slots=True)
 class DeliveryMeans:
     """What a delivery needs of the process that makes it."""
@@ -36,18 +49,19 @@ class DeliveryMeans:
     host: str
     smtp: SmtpSettings | None = None
     within_s: float = WITHIN_S
+    local_mail: LocalMail = LOCAL_MAIL
 
 
 async def deliver(channel: Channel, message: NoticeMessage, means: DeliveryMeans) -> Reply:
     """Never raises for the channel's sake; a thread of its own does what blocks."""
     if channel.kind is ChannelKind.COMMAND:
         return await _to_command(channel, message, means)
+    if channel.kind is ChannelKind.MAIL:
+        return await _by_mail(channel, message, means)
     return await on_thread(lambda: _blocking(channel, message, means))
 
 
 def _blocking(channel: Channel, message: NoticeMessage, means: DeliveryMeans) -> Reply:
-    if channel.kind is ChannelKind.MAIL:
-        return _by_mail(channel, message, means)
     url = resolved(channel.name, channel.url, means)
     if isinstance(url, NotStarted):
         return Reply(url.error)
@@ -78,19 +92,34 @@ def resolved(name: str, written: str, means: DeliveryMeans) -> str | NotStarted:
     return secret_value(name, written, means.run_context.inheritance) if is_reference(written) else written
 
 
-def _by_mail(channel: Channel, message: NoticeMessage, means: DeliveryMeans) -> Reply:
-    settings = means.smtp or SmtpSettings()
+async def _by_mail(channel: Channel, message: NoticeMessage, means: DeliveryMeans) -> Reply:
+    settings = means.smtp or means.local_mail.server
+    mail = mail_of(message, channel.to, settings.sender, means.host)
+    answer = await on_thread(lambda: _to_server(mail, channel, settings, means))
+    if means.smtp is not None or not answer.problem:
+        return answer
+    program = next((path for path in means.local_mail.programs if os.access(path, os.X_OK)), None)
+    if answer.is_absent and program is not None:
+        return await _to_sendmail(program, mail, channel, means)
+    return answer._replace(problem=f"{answer.problem}; name a server with [scheduler.smtp]")
+
+
+def _to_server(mail: EmailMessage, channel: Channel, settings: SmtpSettings, means: DeliveryMeans) -> Reply:
     password = resolved("smtp.password", settings.password, means)
     if isinstance(password, NotStarted):
         return Reply(password.error)
     server = MailServer(
         settings.host, settings.port, settings.user, password, settings.starttls, settings.tls, settings.sender
     )
-    mail = mail_of(message, channel.to, settings.sender, means.host)
-    answer = send_mail(mail, channel.to, server, means.within_s)
-    if answer.problem and means.smtp is None:
-        return answer._replace(problem=f"{answer.problem}; name a server with [scheduler.smtp]")
-    return answer
+    return send_mail(mail, channel.to, server, means.within_s)
+
+
+async def _to_sendmail(program: str, mail: EmailMessage, channel: Channel, means: DeliveryMeans) -> Reply:
+    """It has the lines of a file, not those of the wire, and a line with a dot alone does not end it (-i)."""
+    content = mail.as_bytes(policy=mail.policy.clone(linesep="\n"))
+    command, context = (program, "-i", *channel.to), means.run_context
+    problem = await send_to_command(command, content, context.environment, context, means.within_s)
+    return Reply(f"{program}: {problem}" if problem else "", "" if problem else f"taken by {program}")
 
 
 async def _to_command(channel: Channel, message: NoticeMessage, means: DeliveryMeans) -> Reply:

@@ -1,4 +1,4 @@
-"""A notice as a mail, handed to the server of [scheduler.smtp] within a time."""
+"""A notice as a mail, handed to a server within a time."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def send_mail(mail: EmailMessage, to: Sequence[str], server: MailServer, within_
         except (OSError, smtplib.SMTPException, ValueError) as error:
             if deadline.is_over:
                 return Reply(f"{where} gave no answer within {within_s:g} s")
-            return Reply(f"{where}: {_described(error)}")
+            return Reply(f"{where}: {_described(error)}", is_absent=isinstance(error, ConnectionRefusedError))
 
 
 def _described(error: Exception) -> str:

@@ -24,11 +24,13 @@ _REFUSED = (400, 405, 411, 413, 414, 415, 422, 431)
 
 
 class Reply(NamedTuple):
-    """What came of a try. `problem` is empty where it was taken; `is_final`: the same message is never taken."""
+    """What came of a try. `problem` is empty where it was taken; `is_final`: the same message is never taken;
+    `is_absent`: no server listens there, so nothing of it was sent."""
 
     problem: str = ""
     said: str = ""
     is_final: bool = False
+    is_absent: bool = False
 
 
 def ask(

@@ -22,11 +22,14 @@ _DAYS: dict[int | str, str] = {
 _HOW = "anacron counts days from the last run; here it has a time, which is made up for when the machine was off"
 
 
-def read_anacrontab(text: str, zone: Zone, label: str, names: JobNames, mail: MailChannels | None = None) -> Import:
+def read_anacrontab(
+    text: str, zone: Zone, label: str, names: JobNames, mail: MailChannels | None = None, *, sends_mail: bool = False
+) -> Import:
+    """`sends_mail`: the machine can, so root is told where no MAILTO is set, as under cron."""
     mail = mail or MailChannels()
     found = Import("machine", zone.name, {}, [], [], channels=mail.tables)
     env: dict[str, str] = {}
-    notify: dict[str, Any] | None = None
+    notify = mail.notify("root") if sends_mail else None
     for number, line in enumerate(text.splitlines(), 1):
         origin = f"{label}, line {number}"
         if not line.strip() or line.lstrip().startswith("#"):

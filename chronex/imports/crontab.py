@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from chronex.errors import UnknownZoneError
@@ -11,11 +15,17 @@ from chronex.imports.command_names import name_of_command
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
 from chronex.imports.mail_channels import NOTE, MailChannels
 from chronex.imports.oracle import CronPattern, instants, pattern_of, rules_of
+from chronex.jobfile.notify_table import SENDMAIL
 from chronex.lint.cron_grammar import CronReading, CronRefusal, read_schedule
 from chronex.lint.cron_programs import DEBIAN, CronProgram
 from chronex.timing.zones import Zone, load_zone
 
 _VARIABLE = re.compile(r"""\s*("[^"]*"|'[^']*'|[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*""")
+# What Debian's cron takes for a variable: nothing may follow a quoted value, and an empty one wants quotes.
+_DEBIAN_VARIABLE = re.compile(
+    r"""[ \t]*(?:"[^"]*"|'[^']*'|[^\s=]+)\s*=\s*(?:"[^"]*"\s*|'[^']*'\s*|[^\s"'].*)""", re.DOTALL
+)
+_LONGEST_COMMAND = 998  # of Debian's cron, in bytes
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SCHEDULE = re.compile(r"\s*(@[A-Za-z_]+|\S+(?:\s+\S+){4})(?:\s+(.*))?")
 _STDIN = "CRON_STDIN"
@@ -25,7 +35,11 @@ _FEED = f'printf %s "${_STDIN}" | "$0" -c "$1"'
 DEFAULTS: dict[str, Any] = {"overlap": "allow", "recovery": "mark_missed"}
 # What cron gives to every command that its crontab does not give otherwise.
 _PATH, _SHELL = "/usr/bin:/bin", "/bin/sh"
+_ROOT = "/"
+_NO_TEXT = "it has bytes that are no UTF-8, and a job file can hold no others"
 _NO_ADDRESS = "that is no mail address; what commands print is kept by chronex logs, and notify tells of failures"
+# As the accounts of Debian have it that have no home, and never will.
+_NO_HOME = "/nonexistent"
 # Variables that configure cron itself and are not passed to the commands, with what to do instead.
 _CRON_SETTINGS = {
     "MAILFROM": "say from whom mail comes with from in [scheduler.smtp]",
@@ -38,15 +52,60 @@ _CRON_SETTINGS = {
 _OF_THE_SYSTEM = ("LOGNAME", "USER")
 
 
+class CronHost(NamedTuple):
+    """The machine on which cron runs the commands: where its accounts live, and whether it can send mail.
+
+    `homes` are None for the accounts of this machine. `root` is None where directories cannot be looked for: a copy
+    of somebody's /etc has no homes, and all of them would seem to be missing.
+    """
+
+    homes: Mapping[str, str] | None = None
+    root: Path | None = None
+    sends_mail: bool = False
+
+    @classmethod
+    def of_tree(cls, root: Path, etc: Path) -> CronHost:
+        """The machine whose files lie there; what they do not tell, this machine does."""
+        sends_mail = any((root / path.lstrip("/")).exists() for path in SENDMAIL)
+        homes = None if root == Path("/") else _homes_in(etc / "passwd")
+        if homes is None:
+            return cls(None, Path("/"), sends_mail)
+        return cls(homes, root if (root / "root").is_dir() else None, sends_mail)
+
+    def home_of(self, user: str | None) -> str | None:
+        """Of this process's own user where none is named; None where nobody knows the account."""
+        if self.homes is not None:
+            return self.homes.get(user or "root")
+        try:
+            return (pwd.getpwuid(os.getuid()) if user is None else pwd.getpwnam(user)).pw_dir
+        except KeyError:
+            return None
+
+    def lacks(self, directory: str) -> bool:
+        """Whether it is certain that the directory is not there."""
+        if directory == _NO_HOME or self.root is None:
+            return directory == _NO_HOME
+        return not (self.root / directory.lstrip("/")).is_dir()
+
+
+def _homes_in(passwd: Path) -> dict[str, str] | None:
+    try:
+        lines = passwd.read_text("utf-8", "surrogateescape").splitlines()
+    except OSError:
+        return None
+    return {parts[0]: parts[5] for parts in (line.split(":") for line in lines) if len(parts) > 6}
+
+
 class CrontabFile(NamedTuple):
     """How a crontab is read. `owner` is whose crontab it is, where it has no user column, and None for one's own;
-    `label` tells its lines from those of other files."""
+    `label` tells its lines from those of other files; `host` is None where nothing is known of the machine."""
 
     has_user: bool = False
     owner: str | None = None
     program: CronProgram = DEBIAN
     label: str = ""
     stem: str = ""
+    host: CronHost | None = None
 
     def line(self, number: int) -> str:
         return f"{self.label}, line {number}" if self.label else f"line {number}"
@@ -62,6 +121,8 @@ class _Context(NamedTuple):
     comment: tuple[str, ...] = ()
     # What MAILTO makes of `notify`; None where nobody is sent mail.
     notify: dict[str, Any] | None = None
+    # No MAILTO so far: the account of each job is sent its mail.
+    mails_account: bool = False
 
 
 def read_crontab(
@@ -70,13 +131,20 @@ def read_crontab(
     """The program that `file` names reads it now: its grammar and its zone hold."""
     mail = mail or MailChannels()
     found = Import("crontab", zone.name, {}, [], [], channels=mail.tables)
-    names, context = names or JobNames(), _Context({}, zone, file)
-    for number, line in enumerate(text.splitlines(), 1):
+    mails_account = file.program.mails_account and file.host is not None and file.host.sends_mail
+    names, context = names or JobNames(), _Context({}, zone, file, mails_account=mails_account)
+    faults = list[str]()
+    for number, line in enumerate(lines_of(text), 1):
         origin, stripped = file.line(number), line.strip()
-        if not stripped:
+        if file.program.ignores_faulty_files and _is_fault(line, file):
+            faults.append(f"line {number}")
+        if _has_other_bytes(line) and not stripped.startswith("#"):
+            found.lost.append(Lost(origin, plain_text(stripped), _NO_TEXT))
+            context = context._replace(comment=())
+        elif not stripped:
             context = context._replace(comment=())
         elif stripped.startswith("#"):
-            context = context._replace(comment=(*context.comment, stripped.lstrip("# ").rstrip()))
+            context = context._replace(comment=(*context.comment, plain_text(stripped.lstrip("# ").rstrip())))
         elif (variable := _VARIABLE.fullmatch(line)) is not None:
             name, value = variable[1].strip("\"'"), _unquoted(variable[2])
             if name == "MAILTO":
@@ -84,10 +152,42 @@ def read_crontab(
             else:
                 context = _with_variable(context, name, value, origin, found.lost)
         else:
-            entry = _entry(line, origin, context, names)
-            found.add(entry)
+            found.add(_entry(line, origin, context, names, mail))
             context = context._replace(comment=())
-    return found
+    if file.program.ignores_faulty_files and text and not text.endswith("\n"):
+        faults.append("the missing end of its last line")
+    return _as_ignored(found, faults[0], file.program) if faults else found
+
+
+def lines_of(text: str) -> list[str]:
+    """As cron has them: a form feed or a separator of Unicode ends no line."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _has_other_bytes(text: str) -> bool:
+    return any("\udc80" <= char <= "\udcff" for char in text)
+
+
+def plain_text(text: str) -> str:
+    """With a mark in place of each byte that is no UTF-8."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _is_fault(line: str, file: CrontabFile) -> bool:
+    """Whether Debian's cron can make nothing of the line, as 3.0pl1-162 was seen to do."""
+    if not line.strip(" \t") or line.lstrip(" \t").startswith("#") or _DEBIAN_VARIABLE.fullmatch(line):
+        return False
+    found = _split(line, file)
+    if found is None or len(found.command.encode("utf-8", "surrogateescape")) > _LONGEST_COMMAND:
+        return True
+    is_nickname = found.schedule.lower() in file.program.nicknames
+    return not is_nickname and isinstance(read_schedule(found.schedule, file.program), CronRefusal)
+
+
+def _as_ignored(found: Import, fault: str, program: CronProgram) -> Import:
+    """What never ran is not the same as what will run."""
+    text = f"{program.title} ignores the whole file because of {fault}, so this has not run; here it will"
+    return found._replace(jobs=[job._replace(differs=(*job.differs, text)) for job in found.jobs])
 
 
 def _with_mail(context: _Context, value: str, origin: str, lost: list[Lost], mail: MailChannels) -> _Context:
@@ -95,7 +195,7 @@ def _with_mail(context: _Context, value: str, origin: str, lost: list[Lost], mai
     notify = mail.notify(value) if value else None
     if value and notify is None:
         lost.append(Lost(origin, f"MAILTO={value}", _NO_ADDRESS))
-    return context._replace(comment=(), notify=notify)
+    return context._replace(comment=(), notify=notify, mails_account=False)
 
 
 def _unquoted(value: str) -> str:
@@ -145,19 +245,21 @@ def _split(line: str, file: CrontabFile) -> _Line | None:
     return _Line(" ".join(match[1].split()), command, user)
 
 
-def _entry(line: str, origin: str, context: _Context, names: JobNames) -> Imported | Lost:
+def _entry(line: str, origin: str, context: _Context, names: JobNames, mail: MailChannels) -> Imported | Lost:
     found = _split(line, context.file)
     if found is None:
         return Lost(origin, line.strip(), "no schedule and command can be read from it")
+    if context.mails_account:
+        context = context._replace(notify=mail.notify(found.user or _own_name()))
     if found.schedule.lower() == "@reboot" and "@reboot" in context.file.program.nicknames:
-        return _at_boot(found, origin, context, names)
+        return _at_boot(line, found, origin, context, names)
     program = context.file.program
     reading = read_schedule(found.schedule, program)
     rules = rules_of(program)
     pattern = pattern_of(found.schedule, rules)
     if isinstance(reading, CronRefusal) or pattern is None:
         return Lost(origin, line.strip(), _why_not(reading, program))
-    schedule, notes = _as_read(found.schedule, reading), [NOTE] if context.notify is not None else []
+    schedule, notes = _as_read(found.schedule, reading), [*_notes(found, context)]
     if found.schedule != schedule:
         notes.append(f"{program.title} reads {found.schedule} as {schedule}")
     table = _table(schedule, found, context)
@@ -171,14 +273,46 @@ def _entry(line: str, origin: str, context: _Context, names: JobNames) -> Import
         zone=context.zone,
         source_instants=lambda start, end: instants(pattern, rules, context.zone, start, end),
         notes=tuple(notes),
+        differs=_carriage_return(line, program),
     )
 
 
-def _at_boot(found: _Line, origin: str, context: _Context, names: JobNames) -> Imported:
+def _at_boot(line: str, found: _Line, origin: str, context: _Context, names: JobNames) -> Imported:
     table = _table("@start", found, context)
     name = _name(found, context.file, names)
-    notes = (NOTE,) if context.notify is not None else ()
-    return Imported(name, origin, table, context.zone, notes=notes, times="once for each boot, as cron does it")
+    notes, differs = tuple(_notes(found, context)), _carriage_return(line, context.file.program)
+    times = "once for each boot, as cron does it"
+    return Imported(name, origin, table, context.zone, notes=notes, differs=differs, times=times)
+
+
+def _carriage_return(line: str, program: CronProgram) -> tuple[str, ...]:
+    if not line.endswith("\r") or not program.keeps_carriage_returns:
+        return ()
+    return (f"{program.title} hands the carriage return at the end of the line to the command; here it is left out",)
+
+
+def _own_name() -> str:
+    """Whose crontab it is that nobody is named for."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return ""
+
+
+def _notes(found: _Line, context: _Context) -> Iterator[str]:
+    if context.notify is not None:
+        yield NOTE
+    if (home := _missing_home(found, context)) is not None:
+        yield f"{home} is not there; {context.file.program.title} runs the command all the same, here in {_ROOT}"
+
+
+def _missing_home(found: _Line, context: _Context) -> str | None:
+    """The home that does not exist, where its cron is one that runs the command nevertheless."""
+    program, host = context.file.program, context.file.host
+    if host is None or not program.runs_without_home:
+        return None
+    home = context.env.get("HOME") or host.home_of(found.user)
+    return home if home is not None and host.lacks(home) else None
 
 
 def _name(found: _Line, file: CrontabFile, names: JobNames) -> str:
@@ -240,7 +374,8 @@ def _table(schedule: str, found: _Line, context: _Context) -> dict[str, Any]:
         table["run"] = script if shell in (_SHELL, "/usr/bin/sh", "sh") else [shell, "-c", script]
     if found.user is not None:
         table["user"] = found.user
-    table["directory"] = env.get("HOME") or f"~{found.user or ''}"
+    is_homeless = _missing_home(found, context) is not None
+    table["directory"] = _ROOT if is_homeless else env.get("HOME") or f"~{found.user or ''}"
     if context.notify is not None:
         table["notify"] = context.notify
     table["env"] = env

@@ -30,6 +30,10 @@ class _Shared(NamedTuple):
     lost: tuple[str, ...]
 
 
+_INSTANCE = re.compile(r"([^@]+)@([^@]+)(\.[a-z]+)")
+_SPECIFIER = re.compile(r"%(.)")  # also %%, so that its second mark begins nothing
+
+
 class Timer(NamedTuple):
     name: str
     timer: Unit
@@ -72,12 +76,32 @@ def timers_in(paths: list[Path]) -> Iterator[Timer]:
             yield timer_of(file, [file.parent])
 
 
-def timer_of(file: Path, directories: list[Path]) -> Timer:
-    """The timer with its service, which is looked for in these directories, the first one before the others."""
-    timer = read_unit(_text_with_dropins(file, directories))
-    wanted = Path(_last(timer.get("Timer", {}), "Unit") or f"{file.stem}.service").name
-    service = next((place / wanted for place in directories if (place / wanted).is_file()), None)
-    return Timer(file.name, timer, None if service is None else read_unit(_text_with_dropins(service, directories)))
+def timer_of(file: Path, directories: list[Path], name: str = "") -> Timer:
+    """The timer with its service, which is looked for in these directories, the first one before the others. `name`
+    is that of an instance, `backup@main.timer`, whose file is that of its template."""
+    name = name or file.name
+    timer = read_unit(_of_instance(_text_with_dropins(file, directories), name))
+    wanted = Path(_last(timer.get("Timer", {}), "Unit") or f"{name.removesuffix('.timer')}.service").name
+    service = unit_file(wanted, directories)
+    if service is None:
+        return Timer(name, timer, None)
+    return Timer(name, timer, read_unit(_of_instance(_text_with_dropins(service, directories), wanted)))
+
+
+def unit_file(name: str, directories: list[Path]) -> Path | None:
+    """The file of the unit, or that of its template where it is an instance."""
+    template = _INSTANCE.sub(r"\1@\3", name)
+    names = dict.fromkeys((name, template))
+    return next((place / each for each in names for place in directories if (place / each).is_file()), None)
+
+
+def _of_instance(text: str, unit: str) -> str:
+    """With the specifiers that its name answers; others stay and are told of, as all do of escaped names."""
+    found = _INSTANCE.fullmatch(unit)
+    if found is None or "\\" in found[2]:
+        return text
+    values = {"i": found[2], "I": found[2].replace("-", "/"), "p": found[1], "n": unit}
+    return _SPECIFIER.sub(lambda mark: values.get(mark[1], mark[0]), text)
 
 
 def _text_with_dropins(file: Path, directories: list[Path]) -> str:

@@ -22,10 +22,14 @@ _READ = frozenset({
     "TimeoutStopSec",
 })  # fmt: skip
 _HARMLESS = frozenset({
-    "SyslogIdentifier", "StandardOutput", "StandardError", "GuessMainPID", "PIDFile", "KillMode",
+    "SyslogIdentifier", "GuessMainPID", "PIDFile", "KillMode",
     "NotifyAccess", "CPUAccounting", "MemoryAccounting", "TasksAccounting", "IOAccounting",
 })  # fmt: skip
-_FINE = {"Type": ("oneshot", "simple", "exec"), "RemainAfterExit": ("no", "false"), "Restart": ("no",)}
+_OUTPUT = ("journal", "inherit", "null", "kmsg", "syslog", "journal+console", "kmsg+console", "syslog+console")
+_FINE = {
+    "Type": ("oneshot", "simple", "exec"), "RemainAfterExit": ("no", "false"), "Restart": ("no",),
+    "StandardOutput": _OUTPUT, "StandardError": _OUTPUT,
+}  # fmt: skip
 _DEFAULT_DIRECTORY = "/"
 _MOST_SHOWN = 8
 
@@ -42,6 +46,10 @@ def read_service(section: Section, table: dict[str, Any]) -> Iterator[str]:
         table["execution_timeout"] = f"{limit}ms"
     if grace := span_ms(_last(section, "TimeoutStopSec")):
         table["grace_period"] = f"{grace}ms"
+    for key in ("WorkingDirectory", "Environment", "EnvironmentFile"):
+        for value in section.get(key, []):
+            if "%" in value.replace("%%", ""):
+                yield f"{key}={value}: specifiers such as %h are not expanded"
     yield from _unread(section)
 
 
@@ -60,7 +68,8 @@ def _last(section: Section, key: str) -> str:
 
 
 def _commands(section: Section, table: dict[str, Any]) -> Iterator[str]:
-    commands = [*section.get("ExecStartPre", []), *section.get("ExecStart", []), *section.get("ExecStartPost", [])]
+    lines = [*section.get("ExecStartPre", []), *section.get("ExecStart", []), *section.get("ExecStartPost", [])]
+    commands = [command for line in lines for command in _separated(line)]
     tasks = [_task(number, text) for number, text in enumerate(commands, 1)]
     if len(tasks) == 1 and "on_failure" not in tasks[0]:
         table["run"] = tasks[0]["run"]
@@ -75,6 +84,24 @@ def _commands(section: Section, table: dict[str, Any]) -> Iterator[str]:
             yield f"{text}: variables are not expanded without a shell"
         if any(mark in _prefixes(text) for mark in "@+!"):
             yield f"{text}: {_prefixes(text)} before the command is not carried over"
+
+
+def _separated(line: str) -> list[str]:
+    """The commands of one line: a `;` that stands alone begins another, unless quoted or escaped."""
+    cuts, quote, at = [-1], "", 0
+    while at < len(line):
+        char = line[at]
+        if char == "\\":
+            at += 1
+        elif quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char == ";" and not line[at - 1 : at].strip() and not line[at + 1 : at + 2].strip():
+            cuts.append(at)
+        at += 1
+    parts = (line[start + 1 : end].strip() for start, end in zip(cuts, [*cuts[1:], len(line)], strict=True))
+    return [part for part in parts if part]
 
 
 def _prefixes(text: str) -> str:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chronex.imports.anacron import read_anacrontab
-from chronex.imports.crontab import CrontabFile, read_crontab
+from chronex.imports.crontab import CronHost, CrontabFile, plain_text, read_crontab
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
 from chronex.imports.mail_channels import MailChannels
-from chronex.imports.systemd import read_timers, timer_of
+from chronex.imports.systemd import read_timers, timer_of, unit_file
 from chronex.lint.cron_programs import DEBIAN, CronProgram
 from chronex.timing.zones import Zone
 
@@ -31,6 +31,10 @@ class Place(NamedTuple):
 
     root: Path
     etc: Path
+
+    @property
+    def host(self) -> CronHost:
+        return CronHost.of_tree(self.root, self.etc)
 
     def shown(self, path: Path) -> str:
         return f"/{path.relative_to(self.root)}" if path.is_relative_to(self.root) else str(path)
@@ -66,7 +70,7 @@ def _text(path: Path) -> str | Lost:
         return Lost(str(path), path.name, f"cannot be read: {(error.strerror or str(error)).lower()}")
     if len(data) > _MOST_BYTES:
         return Lost(str(path), path.name, "larger than 1 MiB: that is no crontab")
-    return data.decode("utf-8", "replace")
+    return data.decode("utf-8", "surrogateescape")
 
 
 # -- cron ----------------------------------------------------------------------------------------------------------
@@ -86,7 +90,7 @@ def _crontabs(
         files.append(path)
     for path in files:
         stem = "" if path.name == "crontab" else path.name
-        file = CrontabFile(True, None, program, place.shown(path), stem)
+        file = CrontabFile(True, None, program, place.shown(path), stem, place.host)
         yield _crontab(path, zone, file, names, mail)
 
 
@@ -101,7 +105,7 @@ def _spools(place: Place, zone: Zone, program: CronProgram, names: JobNames, mai
         yield _part(zone, Lost(place.shown(directory), "the crontabs of the users", why))
         return
     for path in paths:
-        file = CrontabFile(False, path.name, program, place.shown(path), path.name)
+        file = CrontabFile(False, path.name, program, place.shown(path), path.name, place.host)
         yield _crontab(path, zone, file, names, mail)
 
 
@@ -138,8 +142,11 @@ def _anacrontab(place: Place, zone: Zone, _: CronProgram, names: JobNames, mail:
         yield _part(zone, passed=f"{place.shown(path)}: anacron is not installed, so nothing reads it")
         return
     text = _text(path)
-    label = place.shown(path)
-    yield _part(zone, text) if isinstance(text, Lost) else read_anacrontab(text, zone, label, names, mail)
+    if isinstance(text, Lost):
+        yield _part(zone, text)
+    else:
+        label, sends_mail = place.shown(path), place.host.sends_mail
+        yield read_anacrontab(plain_text(text), zone, label, names, mail, sends_mail=sends_mail)
 
 
 def _without_anacron(found: Import, place: Place) -> Import:
@@ -168,12 +175,12 @@ def _timers(place: Place, zone: Zone, names: JobNames) -> Iterator[Import]:
     wanted = sorted({path.name for each in directories for path in (each / "timers.target.wants").glob("*.timer")})
     timers = []
     for name in wanted:
-        file = next((each / name for each in directories if (each / name).is_file()), None)
+        file = unit_file(name, directories)
         if file is None:
             yield _part(zone, Lost(name, name, "it is enabled, and its unit is not found"))
             continue
         try:
-            timers.append(timer_of(file, directories))
+            timers.append(timer_of(file, directories, name))
         except OSError as error:
             yield _part(zone, Lost(name, name, f"cannot be read: {(error.strerror or str(error)).lower()}"))
     if timers:

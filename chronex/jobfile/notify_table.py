@@ -34,10 +34,15 @@ from chronex.text.web_addresses import url_problem
 MOST_CHANNELS = 50
 MOST_ADDRESSES = 50
 SHORTEST_BEAT_MS = 10_000
-# What a mail server reads as one address and nothing else: no spaces, brackets, line breaks or lists.
-_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_{|}~-]{1,64}@[A-Za-z0-9.-]{1,253}|[A-Za-z0-9._-]{1,64}", re.ASCII)
+# What a mail server reads as one address and nothing else: no spaces, brackets, line breaks or lists. Nor is it an
+# option to a program that takes mail: `-C…` could name it another configuration.
+_ADDRESS = re.compile(
+    r"(?!-)(?:[A-Za-z0-9.!#$%&'*+/=?^_{|}~-]{1,64}@[A-Za-z0-9.-]{1,253}|[A-Za-z0-9._-]{1,64})", re.ASCII
+)
 _HOST = re.compile(r"[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f:.]{2,45}", re.ASCII)
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{20,}", re.ASCII)
+# The program that takes mail where no server does, by its usual places: of msmtp, nullmailer, exim and every other.
+SENDMAIL = ("/usr/sbin/sendmail", "/usr/lib/sendmail")
 _WORDS = WordReader(tuple(event.value for event in NoticeEvent))
 
 

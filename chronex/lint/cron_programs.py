@@ -30,17 +30,28 @@ class CronProgram(NamedTuple):
     needs_final_newline: bool = True
     skipped_names: re.Pattern[str] | None = None
     splits_at_percent: bool = True  # of a command: what follows a % is its standard input
+    mails_account: bool = False  # what a command prints is sent to its account where no MAILTO is set
+    runs_without_home: bool = False  # a command whose home does not exist, in another directory
+    ignores_faulty_files: bool = False  # one line that it cannot read, and no line of the file is run
     follows_the_clock: bool = False  # also for fixed times: not made up for after a gap, repeated in an overlap
 
 
-DEBIAN = CronProgram("debian", "Debian's cron", skipped_names=re.compile(r"(?![A-Za-z0-9_-]+$).*", re.DOTALL))
+DEBIAN = CronProgram(
+    "debian",
+    "Debian's cron",
+    skipped_names=re.compile(r"(?![A-Za-z0-9_-]+$).*", re.DOTALL),
+    mails_account=True,
+    runs_without_home=True,
+    ignores_faulty_files=True,
+)
 CRONIE = CronProgram(
     "cronie",
     "cronie",
     reads_cron_tz=True,
+    mails_account=True,
     skipped_names=re.compile(r"[.#].*|.*~|.*\.(?:rpmsave|rpmorig|rpmnew)", re.DOTALL),
 )
-BSD = CronProgram("bsd", "BSD cron", nicknames=_NICKNAMES | {"@every_minute", "@every_second"})
+BSD = CronProgram("bsd", "BSD cron", nicknames=_NICKNAMES | {"@every_minute", "@every_second"}, mails_account=True)
 BUSYBOX = CronProgram(
     "busybox", "BusyBox crond", needs_final_newline=False, splits_at_percent=False, follows_the_clock=True
 )

@@ -23,6 +23,9 @@ _CRONJOB = re.compile(
 )
 _CRONJOB_IN_FLOW = re.compile(r"""["']kind["']\s*:\s*["']Cron(?:Job|Workflow)(?:List)?["']""")
 _PARSE_CALL = re.compile(r"\bchronex\b")
+# A whole job file. Tables of jobs alone are not enough: other programs have them, and the files of a job directory
+# need the channels and calendars of the file beside them.
+_JOB_FILE = tuple(re.compile(rf"^\[{table}", re.MULTILINE) for table in (r"scheduler\]", r"jobs\."))
 _CRON_NAME = re.compile(r"crontab|.+\.(?:crontab|cron)")
 _CRON_EDITED = re.compile(r"crontab\.[A-Za-z0-9]+")  # what `crontab -e` opens in a temporary directory
 _TRIGGER_NAME = re.compile(r"(?:.*[._-])?triggers?\.json")
@@ -87,6 +90,8 @@ def kind_of(path: str, text: str, language: str = "") -> str | None:
         return "cron.d" if _SYSTEM_ENTRY.search(text) else None
     if kind == "python":
         return "python" if _PARSE_CALL.search(text) else None
+    if kind is None and path.endswith(".toml") and all(table.search(text) for table in _JOB_FILE):
+        return "chronex"  # as `import` and `init` write it under whatever name they are told
     return kind
 
 

@@ -11,9 +11,10 @@ import signal
 from pathlib import Path
 
 from chronex.errors import LogDirectoryError
-from chronex.model import AttemptState, ProcessIdentity
+from chronex.model import ProcessIdentity
 from chronex.model.occurrence import Usage
 from chronex.run.attempt_log import BoundedLog, reopen_pipe
+from chronex.run.confinement import confinement_left
 from chronex.run.environment import rules_of, secrets_of_process
 from chronex.run.process import OnExit, is_alive, signal_group, signal_group_of, watcher_of
 from chronex.run.request import AttemptRequest, AttemptResult
@@ -48,7 +49,7 @@ async def adopt_attempt(
         if pipe is not None:
             os.close(pipe)
         ValuesFile(run_context.logs, request.attempt_id).remove()
-        return _ended_unseen(identity, started_ms, run_context)
+        return _ended_unseen(request, identity, started_ms, run_context)
     log, secrets = _log_and_secrets(request, log_name, environ, run_context)
     supervision = Supervision(
         rules_of(request), run_context.clock, orphan, log, -1 if pipe is None else pipe, secrets
@@ -56,16 +57,27 @@ async def adopt_attempt(
     supervision.before_ms = max(0, supervision.started_ms - started_ms)
     supervision.started_ms = started_ms
     supervision.values_file = ValuesFile(run_context.logs, request.attempt_id)
+    supervision.confinement = confinement_left(request.attempt_id, request.settings)
     return await supervision.supervise(hooks, report=False)
 
 
-def _ended_unseen(identity: ProcessIdentity, started_ms: int, run_context: RunContext) -> AttemptResult:
-    verdict = unknown_exit(_ORPHANED)
+def _ended_unseen(
+    request: AttemptRequest, identity: ProcessIdentity, started_ms: int, run_context: RunContext
+) -> AttemptResult:
+    """Its control group, where it had one, still knows what it took and whether that was too much."""
+    verdict, usage = unknown_exit(_ORPHANED), None
+    confinement = confinement_left(request.attempt_id, request.settings)
+    if confinement is not None:
+        usage = confinement.usage(None)
+        verdict = confinement.verdict(verdict, usage, rules_of(request))
+        confinement.close()
     return AttemptResult(
-        state=AttemptState.CRASHED,
+        state=verdict.state,
         reason=verdict.reason,
         retryable=verdict.retryable,
         error=verdict.error,
+        signal=verdict.signal,
+        usage=usage,
         process=identity,
         started_ms=started_ms,
         finished_ms=run_context.clock.wall_ms(),

@@ -8,9 +8,10 @@ import signal
 
 from msgspec.structs import replace
 
+from chronex.clock import SYSTEM_CLOCK
 from chronex.model import AttemptState
 from chronex.model.occurrence import Usage
-from chronex.model.process_settings import ResourceLimits
+from chronex.model.process_settings import ProcessSettings, ResourceLimits
 from chronex.run.control_groups import ControlGroup, control_groups
 from chronex.run.memory_watch import MemoryWatch, limits_of_process
 from chronex.run.process import SupervisedProcess
@@ -29,8 +30,19 @@ def confinement_of(command: PreparedCommand) -> Confinement | None:
     if limits is None:
         return None
     groups = control_groups()
-    group = None if groups is None else groups.make(command.rules.attempt_id, limits)
-    return Confinement(limits, group)
+    if groups is None:
+        return Confinement(limits, None)
+    groups.sweep(SYSTEM_CLOCK.monotonic_ms())
+    return Confinement(limits, groups.make(command.rules.attempt_id, limits))
+
+
+def confinement_left(attempt_id: str, settings: ProcessSettings | None) -> Confinement | None:
+    """Of an attempt whose keeper has died; None where it had no group, because nothing else holds its limits then."""
+    groups = None if settings is None or settings.limits is None else control_groups()
+    group = None if groups is None else groups.find(attempt_id)
+    if group is None or settings is None or settings.limits is None:
+        return None
+    return Confinement(settings.limits, group)
 
 
 class Confinement:
@@ -83,6 +95,8 @@ class Confinement:
     def verdict(self, found: ExitVerdict, usage: Usage | None, rules: CommandRules) -> ExitVerdict:
         """The same, or that it ended because it wanted too much memory."""
         limit = self._limits.memory
+        if found.reason is EndReason.UNKNOWN_EXIT and limit is not None and self._group is not None:
+            return self._verdict_of_group(found, self._group, limit, rules)
         if limit is None or found.state is not AttemptState.FAILED or not self._had_too_much(limit, usage):
             return found
         error = f"it wanted more than its {size_text(limit)} of memory"
@@ -90,6 +104,16 @@ class Confinement:
             error = f"killed: {error}"
         retryable = found.retryable if found.signal is None else _may_retry(rules)
         return found._replace(reason=EndReason.MEMORY_LIMIT, error=error, retryable=retryable)
+
+    @staticmethod
+    def _verdict_of_group(found: ExitVerdict, group: ControlGroup, limit: int, rules: CommandRules) -> ExitVerdict:
+        """Nobody saw how it ended; but a group that was out of memory was killed whole, and it with the others."""
+        if not group.was_out_of_memory:
+            return found
+        error = f"killed: it wanted more than its {size_text(limit)} of memory"
+        return ExitVerdict(
+            AttemptState.FAILED, EndReason.MEMORY_LIMIT, _may_retry(rules), error, signal=int(signal.SIGKILL)
+        )
 
     def _had_too_much(self, limit: int, usage: Usage | None) -> bool:
         if self._was_killed:

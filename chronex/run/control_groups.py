@@ -18,6 +18,7 @@ _PERIOD_US = 100_000
 _CONTROLLERS = ("memory", "cpu", "pids", "io")
 _DELEGATED = ("trusted.delegate", "user.delegate")  # how systemd marks a group that it leaves to a service
 _BLOCK = 512
+_SWEEP_MS = 60_000
 
 
 class ControlGroups:
@@ -29,6 +30,27 @@ class ControlGroups:
             with contextlib.suppress(OSError):  # this one is not ours
                 _write(parent / "cgroup.subtree_control", f"+{name}")
         self.controllers = frozenset(_read(parent / "cgroup.subtree_control").split())
+        self._empty: frozenset[Path] = frozenset()
+        self._swept_ms: int | None = None
+
+    def find(self, name: str) -> ControlGroup | None:
+        """The group that an attempt has already."""
+        group = ControlGroup(self._parent / f"{name}.scope", self.controllers)
+        return group if group.path.is_dir() else None
+
+    def sweep(self, now_ms: int) -> None:
+        """Remove what a killed keeper has left: groups that were empty a minute ago and still are.
+
+        One look is not enough. A group is empty before its command is in it, and again until its end has been read by
+        a keeper that serves the commands of an earlier scheduler.
+        """
+        if self._swept_ms is not None and now_ms - self._swept_ms < _SWEEP_MS:
+            return
+        groups = [ControlGroup(path, self.controllers) for path in self._parent.glob("*.scope")]
+        empty = {group.path: group for group in groups if group.is_empty}
+        for path in empty.keys() & self._empty:
+            empty[path].remove()
+        self._empty, self._swept_ms = frozenset(empty), now_ms
 
     def make(self, name: str, limits: ResourceLimits) -> ControlGroup | None:
         """A group with these limits, as far as there are controllers for them; None where it cannot be made."""
@@ -71,6 +93,10 @@ class ControlGroup:
     def join(self, pid: int) -> None:
         """Move the process here, while it waits at its barrier; what it starts later is here from the beginning."""
         _write(self.path / "cgroup.procs", str(pid))
+
+    @property
+    def is_empty(self) -> bool:
+        return _numbers(self.path / "cgroup.events").get("populated") == 0
 
     @property
     def was_out_of_memory(self) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from chronex.channels.delivery import DeliveryMeans, deliver, ping_address
+from chronex.channels.delivery import DeliveryMeans, LocalMail, deliver, ping_address
 from chronex.channels.mail_delivery import mail_of
 from chronex.channels.notice_message import NoticeMessage, last_lines, page_of
 from chronex.channels.web_request import Reply, ask
@@ -302,6 +302,51 @@ def test_one_address_that_is_refused_does_not_keep_the_mail_from_the_others(mean
 def test_a_taken_mail_is_taken_whatever_the_farewell(means: DeliveryMeans) -> None:
     with mail_server(replies={"quit": b"500 what?"}) as server:
         assert send(MAIL, through(means, server.port)).problem == ""
+
+
+SENDMAIL = """\
+#!/bin/sh
+printf '%s\\n' "$@" > PLACE/arguments
+cat > PLACE/mail
+echo fault
+exit CODE
+"""
+
+
+def with_program(means: DeliveryMeans, place: Path, code: int, port: int) -> DeliveryMeans:
+    program = place / "sendmail"
+    program.write_text(SENDMAIL.replace("PLACE", str(place)).replace("CODE", str(code)))
+    program.chmod(0o755)
+    local = LocalMail(SmtpSettings("127.0.0.1", port), (str(place / "missing"), str(program)))
+    return replace(means, local_mail=local)
+
+
+def test_where_no_server_is_named_and_none_listens_mail_goes_to_sendmail(
+    means: DeliveryMeans, tmp_path: Path
+) -> None:
+    """As it does on a machine with msmtp or nullmailer, which cron has used so far."""
+    answer = send(MAIL, with_program(means, tmp_path, 0, refusing_port()))
+    assert (answer.problem, answer.said) == ("", f"taken by {tmp_path}/sendmail")
+    assert (tmp_path / "arguments").read_text().split() == ["-i", "ops@example.com", "night@example.com"]
+    written = (tmp_path / "mail").read_bytes()
+    assert b"\nX-Chronex-Job: backup\n" in written
+    assert b"fatal: disk full\n" in written
+    assert b"\r" not in written
+
+
+def test_a_mail_that_sendmail_does_not_take_is_told_as_such(means: DeliveryMeans, tmp_path: Path) -> None:
+    answer = send(MAIL, with_program(means, tmp_path, 75, refusing_port()))
+    assert answer.problem == f"{tmp_path}/sendmail: exit code 75: fault"
+    assert not answer.is_final
+
+
+def test_sendmail_is_not_asked_where_a_server_listens_or_is_named(means: DeliveryMeans, tmp_path: Path) -> None:
+    """A server that refuses has its reasons, and one that broke off may have taken the mail."""
+    with mail_server(replies={"mail": b"451 later"}) as server:
+        assert "451 later" in send(MAIL, with_program(means, tmp_path, 0, server.port)).problem
+    named = with_program(through(means, refusing_port()), tmp_path, 0, refusing_port())
+    assert "connection refused" in send(MAIL, named).problem
+    assert not (tmp_path / "arguments").exists()
 
 
 # -- encryption ---------------------------------------------------------------------------------------------------

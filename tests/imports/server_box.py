@@ -29,7 +29,7 @@ CRON_D = {
     "certs": "SHELL=/bin/sh\nPATH={path}\n0 */12 * * * root test -x /usr/bin/test && {note} certs -q renew\n",
     "sessions": "09,39 * * * * root [ -x {note} ] && if [ -d / ]; then {note} sessions; fi\n",
     "stats": "PATH=/usr/lib:/usr/sbin:/usr/bin:/sbin:/bin\n5-55/10 * * * * root command -v true > /dev/null && {note} stats\n",
-    "monitor": "MAILTO=\"\"\nHOME={home}\n*/5 * * * * nobody if [ -x {note} ]; then {note} monitor; fi\n",
+    "monitor": "MAILTO=\"\"\n*/5 * * * * nobody if [ -x {note} ]; then {note} monitor; echo unheard; fi\n",
     "shop": "HOME={home}\nAPP_ENV=production\n*/15 * * * * www-data {note} shop\n30 1 * * 1-5 www-data {note} shop-night\n",
     "scores": "HOME={home}\nPATH=/usr/games:/usr/bin:/bin\n12,42 1-3 * * * games cd /usr && {note} scores\n",
     "manuals": "HOME={home}\n1-59/7 * * * * man {note} manuals\n",
@@ -43,6 +43,10 @@ CRON_D = {
     "names": "20 1 * mar mon root {note} named\n21 1 * jan sun root {note} other-month\n",
     "skipped.dpkg-old": "* * * * * root {note} skipped\n",
     "umasks": "22 * * * * root umask 027; {note} umasks\n",
+    "homeless": "HOME=/nonexistent/srv\n26 * * * * games {note} homeless; echo in vain\n",
+    "mail-account": "HOME={home}\n28 * * * * www-data {note} mail-account; echo of www-data\n",
+    "mail-named": "MAILTO=ops@example.org,night@example.org\n31 * * * * root {note} mail-named; echo named\n"
+    "MAILTO=\"\"\n32 * * * * root {note} mail-nobody; echo unheard\n",
 }  # fmt: skip
 CRONTAB = (
     "SHELL=/bin/sh\nPATH={path}\n\n17 * * * * root cd / && {note} hourly\n"
@@ -50,8 +54,28 @@ CRONTAB = (
 )
 SPOOLS = {
     "root": "@hourly {note} root-own\n",
-    "backup": "HOME={home}\nLANG=C.UTF-8\n3-59/9 * * * * {note} backup-own one two\n",
+    "backup": "HOME={home}\nLANG=C.UTF-8\n3-59/9 * * * * {note} backup-own one two; echo own\n",
 }
+# How often each is started from 01:00 on Monday 1 March 2027 to 01:00 on the day after, worked out from its line.
+STARTS = {
+    "certs": 2, "sessions": 48, "stats": 144, "monitor": 288, "shop": 96, "shop-night": 1, "scores": 6, "manuals": 216,
+    "raid-monday": 1, "bashed": 72, "input": 144, "input-empty": 24, "input-bash": 24, "quoted": 48,
+    "first": 1, "either": 1, "named": 1, "umasks": 24, "homeless": 24, "mail-account": 24, "mail-named": 24,
+    "mail-nobody": 24, "hourly": 24, "daily": 1, "every": 1440, "root-own": 24, "backup-own": 168,
+}  # fmt: skip
+# To whom cron sends what each command prints: the account, unless MAILTO says otherwise.
+TOLD = {
+    "homeless": {"games"}, "mail-account": {"www-data"}, "mail-named": {"ops@example.org", "night@example.org"},
+    "backup-own": {"backup"},
+}  # fmt: skip
+# In the place of /usr/sbin/sendmail: keeps what it is given.
+SENDMAIL = """\
+#!/bin/sh
+out=$(mktemp {out}/mail.XXXXXX)
+{{ echo "$*"; cat; }} > "$out"
+mv "$out" "$out.taken"
+"""
+_CRONTABS = ("/etc/cron.d", "/etc/crontab", "/var/spool/cron/crontabs")
 NOTE = """\
 #!/bin/sh
 name=$1
@@ -77,6 +101,13 @@ class Note(NamedTuple):
     facts: tuple[str, ...]
 
 
+class Mail(NamedTuple):
+    """What was handed to sendmail: its words, and the text."""
+
+    to: frozenset[str]
+    text: str
+
+
 class Box:
     def __init__(self, root: Path) -> None:
         self.root, self.out, self.note = root, root / "out", root / "note"
@@ -93,6 +124,8 @@ class Box:
             self._write(f"etc/cron.d/{name}", text.format(**words))
         for name, text in SPOOLS.items():
             self._write(f"var/spool/cron/crontabs/{name}", text.format(**words), 0o600)
+        self._write("usr/sbin/sendmail", SENDMAIL.format(out=self.out), 0o755)
+        shutil.copy(shutil.which("cron") or "", root / "usr/sbin/cron")
 
     def _write(self, name: str, text: str, mode: int = 0o644) -> None:
         path = self.root / name
@@ -104,9 +137,26 @@ class Box:
         """What was noted since the last time."""
         found = []
         for path in sorted(self.out.glob("*.done")):
-            found.append(Note(path.name.split(".")[0], tuple(path.read_text().splitlines())))
+            found.append(
+                Note(path.name.split(".")[0], tuple(path.read_text("utf-8", "surrogateescape").splitlines()))
+            )
             path.unlink()
         return found
+
+    def take_mail(self) -> list[Mail]:
+        """What was handed to sendmail since the last time; the words before the addresses are options."""
+        found = []
+        for path in sorted(self.out.glob("*.taken")):
+            words, _, text = path.read_text().partition("\n")
+            addresses = [word for word in words.replace(",", " ").split() if not word.startswith("-")]
+            found.append(Mail(frozenset(addresses), text))
+            path.unlink()
+        return found
+
+    def inside(self, command: str, *places: str) -> list[str]:
+        """The command line that runs it where this tree's sendmail is that of the machine, and so these places."""
+        binds = "".join(f"mount --bind {self.root}{place} {place} && " for place in ("/usr/sbin", *places))
+        return ["unshare", "-m", "sh", "-c", f"{binds}mount -t tmpfs none /run && exec {command}"]
 
     def run_debian_cron(self, minutes: int) -> list[list[Note]]:
         """Debian's own cron over this tree for so many minutes, and what was noted in each of them.
@@ -116,12 +166,9 @@ class Box:
         """
         clock = self.root / "clock"
         clock.write_text(f"{_shown(-1)}\n")
-        script = (
-            f"mount --bind {self.root}/etc/cron.d /etc/cron.d && mount --bind {self.root}/etc/crontab /etc/crontab && "
-            f"mount --bind {self.root}/var/spool/cron/crontabs /var/spool/cron/crontabs && mount -t tmpfs none /run && "
-            f"exec env TZ=UTC LD_PRELOAD={FAKETIME} FAKETIME_TIMESTAMP_FILE={clock} FAKETIME_NO_CACHE=1 cron -f -L 0"
-        )
-        with subprocess.Popen(["unshare", "-m", "sh", "-c", script]) as process:
+        faked = f"LD_PRELOAD={FAKETIME} FAKETIME_TIMESTAMP_FILE={clock} FAKETIME_NO_CACHE=1"
+        command = self.inside(f"env TZ=UTC {faked} /usr/sbin/cron -f -L 0", *_CRONTABS)
+        with subprocess.Popen(command) as process:
             try:
                 until(lambda: _program_of(process.pid) == "cron" and _sleeps(process.pid), "cron to wait")
                 return [self._minute(process, clock, number) for number in range(minutes)]

@@ -11,13 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from chronex.imports.crontab import CrontabFile, read_crontab, split_percents
+from chronex.expr.diagnostics import ERROR
+from chronex.imports.crontab import CronHost, CrontabFile, read_crontab, split_percents
 from chronex.imports.import_result import Import, as_chronex_reads, job_file_text, prove, with_shared_defaults
 from chronex.lint.cron_programs import BCRON, BSD, BUSYBOX, CRONIE, DEBIAN, SUPERCRONIC, CronProgram
+from chronex.lint.linter import lint_document
+from chronex.lint.source_files import open_document
 from chronex.model.channels import NoticeEvent
 from chronex.timing.zones import load_zone
 from tests.cli.conftest import Chronex
 from tests.imports.crontabs import CRONTABS, SYSTEM
+from tests.lint.linting import assume
 
 NOW = int(datetime(2026, 11, 16, tzinfo=UTC).timestamp())
 BERLIN = load_zone("Europe/Berlin")
@@ -34,6 +38,9 @@ def test_every_line_becomes_a_job_or_is_named(name: str) -> None:
     found = imported(text)
     assert (len(found.jobs), len(found.lost)) == (jobs, lost)
     assert len(as_chronex_reads(found).jobs) == jobs
+    document = open_document("imported.toml", job_file_text(with_shared_defaults(found)))
+    findings = lint_document(document, assume()).findings
+    assert [finding for finding in findings if finding.severity == ERROR] == []
 
 
 @pytest.mark.parametrize("name", CRONTABS)
@@ -107,6 +114,89 @@ def test_mail_goes_to_whom_cron_sent_it() -> None:
     assert notify is not None
     assert notify.on == (NoticeEvent.OUTPUT, NoticeEvent.FAILED)
     assert as_chronex_reads(with_shared_defaults(found)).jobs == as_chronex_reads(found).jobs
+
+
+@pytest.mark.parametrize(
+    ("program", "sends_mail", "told"),
+    [
+        (DEBIAN, True, {"a": "backup", "b": "www-data", "c": None, "d": "ops@example.org"}),
+        (CRONIE, True, {"a": "backup", "b": "www-data", "c": None, "d": "ops@example.org"}),
+        (DEBIAN, False, {"a": None, "b": None, "c": None, "d": "ops@example.org"}),
+        (BUSYBOX, True, {"a": None, "b": None, "c": None, "d": "ops@example.org"}),
+    ],
+    ids=lambda value: getattr(value, "key", str(value)),
+)
+def test_without_mailto_the_account_is_sent_mail_where_cron_could_send_it(
+    program: CronProgram, sends_mail: bool, told: dict[str, str | None]
+) -> None:
+    text = '0 1 * * * backup a\n@daily www-data b\nMAILTO=""\n0 3 * * * backup c\nMAILTO=ops@example.org\n0 4 * * * root d\n'
+    file = CrontabFile(True, None, program, host=CronHost(sends_mail=sends_mail))
+    found = read_crontab(text, BERLIN, file)
+    jobs = as_chronex_reads(with_shared_defaults(found)).jobs
+    assert {job.id: job.notify and job.notify.channels[0].to[0] for job in jobs} == told
+    assert found.lost == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "60 * * * * bad\n", "@foo bad\n", "* * * * *\n", 'A="x" y\n', "A=it's\nB='it's'\n", 'A="open\n', "A=\n", "MAILTO=\n",
+        "A B=x\n", "\r\n", f"* * * * * {'x' * 999}\n", "0 1 * * * last",
+    ],
+)  # fmt: skip
+def test_what_debian_ignores_for_one_bad_line_is_not_the_same(fault: str) -> None:
+    """The whole file; seen with 3.0pl1-162. cronie was not tried, and is left as it is."""
+    proven = prove(imported(f"0 5 * * * x\n{fault}"), NOW)[1]
+    assert {each.verdict for each in proven} == {"differs"}
+    assert "Debian's cron ignores the whole file because of " in proven[0].job.differs[-1]
+    others = read_crontab(f"0 5 * * * x\n{fault}", BERLIN, CrontabFile(False, None, CRONIE)).jobs
+    assert not any("ignores" in text for job in others for text in job.differs)
+
+
+def test_what_debian_takes_does_not_make_it_ignore_the_file() -> None:
+    text = (
+        '# c\n \t\nA=""\nB = spaced out  \n"C"=q name\nD=it\'s\nE=a "b" c\n1F=x\n  G  =  \'a  \'  \nH=$HOME/x\nI=abc\r\n'
+        f"0 22-6 * * * never\n@reboot x\n0 5 * * * {'x' * 998}\n"
+    )
+    assert [job.differs for job in imported(text).jobs] == [(), ()]
+
+
+def test_bytes_and_line_ends_are_not_quietly_changed() -> None:
+    text = b"# caf\xe9\n0 1 * * * cmd\r\n0 2 * * * echo caf\xe9\nA=\xe9\n0 3 * * * f a\x0cb\xe2\x80\xa8c\n"
+    found = imported(text.decode("utf-8", "surrogateescape"))
+    assert [job.table["run"] for job in found.jobs] == ["cmd", "f a\x0cb\u2028c"]
+    assert [len(job.differs) for job in found.jobs] == [1, 0], "the carriage return was a part of the command"
+    assert [(lost.origin, lost.text) for lost in found.lost] == [
+        ("line 3", "0 2 * * * echo caf\ufffd"), ("line 4", "A=\ufffd"),
+    ]  # fmt: skip
+    assert as_chronex_reads(found).jobs[1].tasks[0].run == "f a\x0cb\u2028c"
+
+
+HOMES = {"root": "/root", "nobody": "/nonexistent", "shop": "/srv/shop", "ann": "/home/ann"}
+
+
+@pytest.mark.parametrize(
+    ("line", "program", "directory"),
+    [
+        ("0 1 * * * nobody x", DEBIAN, "/"),
+        ("0 1 * * * nobody x", CRONIE, "~nobody"),
+        ("@reboot shop x", DEBIAN, "/"),
+        ("0 1 * * * ann x", DEBIAN, "~ann"),
+        ("0 1 * * * who x", DEBIAN, "~who"),
+        ("HOME=/gone\n0 1 * * * ann x", DEBIAN, "/"),
+        ("HOME=/gone\n0 1 * * * ann x", CRONIE, "/gone"),
+        ("HOME=/home/ann\n0 1 * * * nobody x", DEBIAN, "/home/ann"),
+    ],
+)
+def test_a_job_whose_home_does_not_exist_runs_as_it_does_under_its_cron(
+    tmp_path: Path, line: str, program: CronProgram, directory: str
+) -> None:
+    """`nobody` of every Debian: such a job failed at each run, because its directory was not there."""
+    (tmp_path / "home/ann").mkdir(parents=True)
+    found = read_crontab(line + "\n", BERLIN, CrontabFile(True, None, program, host=CronHost(HOMES, tmp_path)))
+    (job,) = found.jobs
+    assert job.table["directory"] == directory
+    assert any("runs the command all the same, here in /" in note for note in job.notes) is (directory == "/")
 
 
 def test_mail_that_all_jobs_send_stands_in_the_defaults() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chronex.imports.import_result import Import, as_chronex_reads, prove
-from chronex.imports.systemd import read_timers, timers_in
+from chronex.imports.systemd import read_timers, timer_of, timers_in
 from chronex.imports.systemd_spans import span_ms
 from chronex.timing.zones import load_zone
 
@@ -102,6 +102,34 @@ def test_what_has_no_equivalent_is_named(tmp_path: Path, timer: str, expected: s
 def test_a_monotonic_repetition_becomes_an_interval(tmp_path: Path) -> None:
     found = written(tmp_path, "OnUnitActiveSec=15min")
     assert as_chronex_reads(found).jobs[0].schedule.startswith("@every")
+
+
+def test_output_that_goes_to_a_file_is_lost_and_the_journal_is_not(tmp_path: Path) -> None:
+    service = "ExecStart=/bin/x\nStandardOutput=append:/var/log/x.log\nStandardError=journal\n"
+    (job,) = written(tmp_path, "OnCalendar=daily", service).jobs
+    assert job.lost == ("StandardOutput=append:/var/log/x.log has no equivalent",)
+
+
+def test_a_semicolon_that_stands_alone_begins_another_command(tmp_path: Path) -> None:
+    """systemd runs both; it was an argument of the first."""
+    service = """ExecStart=-/bin/sh -c 'a ; b' --x="c ; d" ; /bin/echo next \\; e;f ;"""
+    (job,) = written(tmp_path, "OnCalendar=daily", service).jobs
+    assert [task["run"] for task in job.table["tasks"]] == [
+        ["/bin/sh", "-c", "a ; b", "--x=c ; d"], ["/bin/echo", "next", ";", "e;f"],
+    ]  # fmt: skip
+    assert [task.get("on_failure") for task in job.table["tasks"]] == ["continue", None]
+
+
+def test_an_instance_has_the_service_of_its_template(tmp_path: Path) -> None:
+    (tmp_path / "dump@.timer").write_text("[Unit]\nDescription=of %i\n[Timer]\nOnCalendar=daily\n")
+    service = "ExecStart=/bin/dump %i %I %p 50%% %H\nWorkingDirectory=/srv/%i\nEnvironment=A=%n B=%h\n"
+    (tmp_path / "dump@.service").write_text(f"[Service]\n{service}")
+    timer = timer_of(tmp_path / "dump@.timer", [tmp_path], "dump@app-main.timer")
+    (job,) = read_timers([timer], BERLIN).jobs
+    assert job.table["run"] == ["/bin/dump", "app-main", "app/main", "dump", "50%", "%H"]
+    assert (job.table["directory"], job.table["description"]) == ("/srv/app-main", "of app-main")
+    assert job.table["env"] == {"A": "dump@app-main.service", "B": "%h"}
+    assert len([text for text in job.lost if "specifiers such as %h are not expanded" in text]) == 2
 
 
 def test_a_timer_without_its_service_says_so(tmp_path: Path) -> None:

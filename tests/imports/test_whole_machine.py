@@ -126,3 +126,37 @@ def test_what_cannot_be_read_is_lost(tmp_path: Path) -> None:
     (place.etc / "systemd/system/timers.target.wants/gone.timer").symlink_to("../gone.timer")
     (place.etc / "cron.d/large").write_bytes(b"#" * (1 << 20) + b"\n")
     assert [lost.text for lost in read_machine(place, BERLIN).lost] == ["large", "gone.timer"]
+
+
+@pytest.mark.parametrize(
+    ("made", "directories"),
+    [
+        (("root", "srv/shop"), {"artisan": "/srv/shop", "agent": "/", "report": "/", "x": "/"}),
+        (("root", "srv/shop", "home/ann"), {"artisan": "/srv/shop", "agent": "~ann", "report": "~ann", "x": "/"}),
+        # A copy of /etc alone has no homes at all, and says nothing of them.
+        ((), {"artisan": "/srv/shop", "agent": "~ann", "report": "~ann", "x": "/"}),
+    ],
+)
+def test_homes_are_those_of_the_machine_whose_files_they_are(
+    place: Place, made: tuple[str, ...], directories: dict[str, str]
+) -> None:
+    accounts = ("root:x:0:0::/root:/bin/sh", "ann:x:7:7::/home/ann:/bin/sh", "who:x:8:8::/nonexistent:/bin/sh")
+    (place.etc / "passwd").write_text("\n".join(accounts))
+    (place.etc / "cron.d" / "who").write_text("1 1 * * * who x\n")
+    for name in made:
+        (place.root / name).mkdir(parents=True)
+    found = {job.id: job.table["directory"] for job in read_machine(place, BERLIN).jobs}
+    assert {name: found[name] for name in directories} == directories
+
+
+def test_mail_to_accounts_is_carried_over_where_the_machine_can_send_it(place: Place) -> None:
+    assert not any("notify" in job.table for job in read_machine(place, BERLIN).jobs)
+    (place.root / "usr/sbin").mkdir(parents=True)
+    for name in ("sendmail", "anacron"):
+        (place.root / "usr/sbin" / name).write_text("")
+    found = read_machine(place, BERLIN)
+    told = {job.id: job.table["notify"]["to"] for job in found.jobs if "notify" in job.table}
+    assert told == {
+        "cron-hourly": ["root"], "artisan": ["www-data"], "agent": ["ann"], "report": ["ann"],
+        "anacron-cron-daily": ["root"], "tidy": ["root"],
+    }  # fmt: skip

@@ -94,6 +94,7 @@ def test_the_usual_events_are_all_but_success_and_errors() -> None:
         ('mail = "a b@c"', "2:8 J041 'a b@c' is not a mail address; write one address, such as mail = "),
         ('mail = "a@b, c@d"', "2:8 J041 'a@b, c@d' is not a mail address"),
         ('mail = "a@b\\r\\nBcc: c@d"', "J041 'a@b\\u000d\\u000aBcc: c@d' is not a mail address"),
+        ('mail = "-C/tmp/x@example.com"', "J041 '-C/tmp/x@example.com' is not a mail address"),
         ("mail = []", "2:8 J041 mail takes 1 to 50 addresses"),
         ('mail = ["a@b", "a@b"]', "J018 'a@b' is given twice"),
         ('webhook = "example.com/x"', "2:11 J041 webhook: this is no address of http: or https:"),

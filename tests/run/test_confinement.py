@@ -22,6 +22,7 @@ from chronex.run.confinement import Confinement
 from chronex.run.control_groups import ControlGroup, ControlGroups, delegated_parent
 from chronex.run.memory_watch import memory_of
 from chronex.run.request import CommandRules, ExitVerdict
+from chronex.run.supervise import unknown_exit
 from tests.kit.users import OtherUser, needs_root, two_users
 from tests.kit.waits import until
 from tests.run.requests import outcome, output, python
@@ -71,12 +72,6 @@ async def test_who_stays_below_is_left_alone(run_context: RunContext) -> None:
 async def test_a_failure_below_the_limit_is_a_failure(run_context: RunContext) -> None:
     result = await outcome(run_context, "exit 3", settings=limited(memory=64 * MIB))
     assert (result.reason, result.exit_code) == (EndReason.EXIT_CODE, 3)
-
-
-async def test_no_retry_where_a_kill_is_no_reason_for_one(run_context: RunContext) -> None:
-    for codes, expected in (((75,), False), ((137,), True)):
-        result = await outcome(run_context, python(SLOWLY), settings=limited(memory=16 * MIB), retry_codes=codes)
-        assert (result.reason, result.retryable) == (EndReason.MEMORY_LIMIT, expected)
 
 
 async def test_a_command_without_limits_says_nothing_of_them(run_context: RunContext) -> None:
@@ -206,6 +201,26 @@ def test_a_kill_by_the_group_is_told_as_such(tmp_path: Path, events: str, expect
     assert found.reason == expected
 
 
+@pytest.mark.parametrize(
+    ("seen", "codes", "expected"),
+    [
+        (KILLED, (75,), (AttemptState.FAILED, EndReason.MEMORY_LIMIT, False)),
+        (KILLED, (137,), (AttemptState.FAILED, EndReason.MEMORY_LIMIT, True)),
+        # Its keeper had died, but its group was killed whole: that is no unknown end.
+        (unknown_exit("gone"), None, (AttemptState.FAILED, EndReason.MEMORY_LIMIT, True)),
+        (unknown_exit("gone"), (75,), (AttemptState.FAILED, EndReason.MEMORY_LIMIT, False)),
+    ],
+)
+def test_it_is_tried_again_where_a_kill_is_a_reason_to(
+    tmp_path: Path, seen: ExitVerdict, codes: tuple[int, ...] | None, expected: tuple[object, ...]
+) -> None:
+    (tmp_path / "memory.events").write_text("oom_kill 1\n")
+    confinement = Confinement(ResourceLimits(memory=MIB), ControlGroup(tmp_path, ALL))
+    found = confinement.verdict(seen, None, CommandRules(attempt_id="a", retry_codes=codes))
+    assert found[:3] == expected
+    assert (found.signal, found.error) == (9, "killed: it wanted more than its 1MiB of memory")
+
+
 ENDED = ExitVerdict(AttemptState.FAILED, EndReason.EXIT_CODE, True, "exit code 1", 1)
 WELL = ExitVerdict(AttemptState.SUCCESS, EndReason.EXITED, False, "", 0)
 STOPPED = ExitVerdict(AttemptState.TIMEOUT, EndReason.TIMEOUT, True, "still running", None, 9)
@@ -310,6 +325,65 @@ def test_a_command_is_in_a_group_of_its_own_and_nothing_escapes_it(tmp_path: Pat
         assert seen["cpu"] > 0
         assert len(seen["left"]) <= 1  # the last one may still be dying
         until(lambda: not (parent / "cgroup.events").read_text().startswith("populated 1"), "a group is left")
+    finally:
+        for group in (*parent.glob("*.scope"), parent / "scheduler", parent):
+            if group.exists():
+                group.rmdir()
+
+
+LEFT = """
+import asyncio, json, os, sys
+from pathlib import Path
+from chronex.model.process_settings import ProcessSettings, ResourceLimits
+from chronex.run import LogDirectory, RunContext
+from chronex.run.adopt import adopt_attempt
+from chronex.run.control_groups import ControlGroups
+from chronex.run.process import identity_of_child
+from chronex.run.supervise import Hooks
+from tests.run.requests import request
+
+parent = Path(sys.argv[1])
+os.setxattr(parent, "trusted.delegate", b"1")
+(parent / "scheduler" / "cgroup.procs").write_text(str(os.getpid()))
+run_context = RunContext.of_this_process(LogDirectory(Path(sys.argv[2])))
+asked = request("sleep 100", settings=ProcessSettings(limits=ResourceLimits(tasks=50)))
+groups = ControlGroups(parent)
+sizes = []
+for name in (asked.attempt_id, "never-joined", "stale"):
+    groups.make(name, ResourceLimits(tasks=50))
+pid = os.posix_spawn("/bin/sleep", ["sleep", "100"], {})
+identity = identity_of_child(pid, 0, 1 << 60)
+groups.find(asked.attempt_id).join(pid)
+for now_ms in (0, 59_000, 60_000):
+    groups.sweep(now_ms)
+    sizes.append(len(list(parent.glob("*.scope"))))
+os.kill(pid, 9)
+os.waitpid(pid, 0)
+result = asyncio.run(adopt_attempt(asked, identity, 1, "no.log", Hooks(), run_context))
+print(json.dumps({
+    "state": result.state, "by": result.usage and result.usage.limits_by, "sizes": sizes,
+    "left": [path.name for path in parent.glob("*.scope")],
+}))
+"""
+
+
+@needs_root
+@pytest.mark.skipif(
+    not os.access(REAL / "cgroup.procs", os.W_OK), reason="no control groups here: they are not tried"
+)
+def test_the_groups_that_a_killed_keeper_leaves_are_read_and_removed(tmp_path: Path) -> None:
+    """By whoever adopts the attempt; and what nobody adopts, once it was empty for a minute."""
+    parent = REAL / f"chronex-test-left-{os.getpid()}"
+    try:
+        (parent / "scheduler").mkdir(parents=True)
+        done = subprocess.run(
+            [sys.executable, "-c", LEFT, str(parent), str(tmp_path / "logs")],
+            capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        seen = json.loads(done.stdout)
+        assert seen["sizes"] == [3, 3, 1], "the one with a process stays"
+        assert (seen["state"], seen["by"], seen["left"]) == ("crashed", "cgroup, process", [])
     finally:
         for group in (*parent.glob("*.scope"), parent / "scheduler", parent):
             if group.exists():

@@ -164,7 +164,7 @@ def _program(cron: str | None, root: Path = Path("/")) -> CronProgram:
 
 def _crontabs(paths: list[str], zone: Zone, options: ImportOptions) -> Import:
     """Any number of crontabs as one import; their jobs get names that differ."""
-    from chronex.imports.crontab import CrontabFile, read_crontab
+    from chronex.imports.crontab import CronHost, CrontabFile, read_crontab
     from chronex.imports.import_result import Import, JobNames
     from chronex.imports.mail_channels import MailChannels
     from chronex.lint.cron_programs import program_of_file
@@ -172,12 +172,11 @@ def _crontabs(paths: list[str], zone: Zone, options: ImportOptions) -> Import:
     names, mail = JobNames(), MailChannels()
     found = Import("crontab", zone.name, {}, [], [], channels=mail.tables)
     for path in paths or [""]:
-        text = _text_of(path) if path else _own_crontab()
+        text = _text_of(path, "surrogateescape") if path else _own_crontab()
         program = (None if options.cron else program_of_file(path, text)) or _program(options.cron)
         label = path if len(paths) > 1 else ""
-        file = CrontabFile(
-            _has_user(path, text, options.kind), None, program, label, Path(path).name if label else ""
-        )
+        has_user, stem = _has_user(path, text, options.kind), Path(path).name if label else ""
+        file = CrontabFile(has_user, None, program, label, stem, CronHost.of_tree(Path("/"), Path("/etc")))
         part = read_crontab(text, zone, file, names, mail)
         found.jobs.extend(part.jobs)
         found.lost.extend(part.lost)
@@ -216,7 +215,7 @@ def _own_crontab() -> str:
     if done.returncode != 0:
         reason = done.stderr.decode("utf-8", "replace").strip() or "it has none"
         raise UsageError(f"crontab -l: {terminal_safe(reason)}; name a file: chronex import crontab FILE")
-    return done.stdout.decode("utf-8", "replace")
+    return done.stdout.decode("utf-8", "surrogateescape")
 
 
 def _unit_directories() -> list[str]:
@@ -232,7 +231,7 @@ def _existing(path: str) -> Path:
     return Path(path)
 
 
-def _text_of(path: str) -> str:
+def _text_of(path: str, other_bytes: str = "replace") -> str:
     try:
         most = _MOST_BYTES + 1
         data = sys.stdin.buffer.read(most) if path == "-" else read_file(Path(path), most)
@@ -242,7 +241,7 @@ def _text_of(path: str) -> str:
         ) from None
     if len(data) > _MOST_BYTES:
         raise UsageError(f"{terminal_safe(path)} is larger than {_MOST_BYTES >> 20} MiB; that is no crontab")
-    return data.decode("utf-8", "replace")
+    return data.decode("utf-8", other_bytes)
 
 
 # -- text and JSON ---------------------------------------------------------------------------------------------------
