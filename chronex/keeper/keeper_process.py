@@ -314,6 +314,7 @@ def _sendable(result: AttemptResult, kept: KeptCommand) -> AttemptResult:
 
 async def keep(directory: Path, logs: Path, on_ready: Callable[[], None]) -> None:
     """Serve until nothing is left to keep; then remove what nobody needs any more."""
+    fail_point("keeper begins")
     held = os.open(directory, os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     lock = os.open(LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=held)
     fcntl.flock(lock, fcntl.LOCK_EX)  # whoever looks whether it is held has it shared for a moment
@@ -323,6 +324,7 @@ async def keep(directory: Path, logs: Path, on_ready: Callable[[], None]) -> Non
     server = await loop.create_unix_server(lambda: Client(keeper), sock=listening_socket(held, directory))
     loop.call_later(_FIRST_CONNECTION_S, keeper.end_if_idle)
     on_ready()
+    fail_point("keeper listens")
     await keeper.over.wait()
     server.close()
     _remove(held, directory, keeps_ends=keeper.has_unrecorded_ends)

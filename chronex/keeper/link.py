@@ -34,7 +34,8 @@ class KeeperLostError(Exception):
 class KeeperLink(asyncio.Protocol):
     """What the keeper says is put into futures; both are made by whoever asks first, the keeper or the scheduler."""
 
-    def __init__(self) -> None:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory  # that of its keeper
         self._transport: asyncio.Transport | None = None
         self._frames = FrameReader()
         self._loop = asyncio.get_running_loop()
@@ -151,7 +152,7 @@ async def connect(directory: Path, within_s: float = ANSWER_WITHIN_S) -> KeeperL
             raise
     finally:
         os.close(descriptor)
-    _, link = await asyncio.get_running_loop().create_unix_connection(KeeperLink, sock=connection)
+    _, link = await asyncio.get_running_loop().create_unix_connection(lambda: KeeperLink(directory), sock=connection)
     try:
         await asyncio.wait_for(asyncio.shield(link.welcome), within_s)
     except BaseException:
