@@ -160,7 +160,7 @@ class Keepers:
             shutil.rmtree(directory, ignore_errors=True)
             if isinstance(problem, KeeperNotStartedError):
                 raise
-            self._refused, self._refused_until = str(problem), asyncio.get_running_loop().time() + _LONGEST_PAUSE_S
+            self._refused, self._refused_until = str(problem), asyncio.get_running_loop().time() + _SHORT_LIFE_S
             raise KeeperRefusedError(self._refused) from problem
         if self._trust is not None:
             link.send(self._trust)
