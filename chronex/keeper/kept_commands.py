@@ -11,7 +11,7 @@ from pathlib import Path
 
 from chronex.failpoints import fail_point
 from chronex.keeper.keepers import KeeperNotStartedError, Keepers
-from chronex.keeper.link import KeeperLink, KeeperLostError
+from chronex.keeper.link import KeeperLink, KeeperLostError, KeeperSilentError
 from chronex.keeper.messages import Discard, Ended, Open, Start, Stop
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.run.command_runner import HeldCommand, OwnChildren
@@ -30,6 +30,8 @@ from chronex.run.supervise import (
 
 log = logging.getLogger(__name__)
 _ASK_AGAIN_S = 0.2
+# A keeper that says nothing at all for so long is not slow: it is stopped, or hangs.
+SILENT_S = 60.0
 
 
 class _HeldByKeeper:
@@ -123,9 +125,13 @@ class KeptCommands:
         """From the barrier to the end. Where our own task is cancelled, what has begun is left to the keeper."""
         attempt_id = request.attempt_id
         try:
-            held = await link.held(attempt_id)
+            held = await link.held_soon(attempt_id, SILENT_S)
         except KeeperLostError:
-            return self._never_began()
+            return self._never_began("died before the command could begin")
+        except KeeperSilentError:  # the same attempt must not be held by two keepers, so the next one is another
+            link.send(Discard(attempt_id))
+            self._keepers.give_up(link)
+            return self._never_began("does not answer")
         except asyncio.CancelledError:
             link.send(Discard(attempt_id))
             raise
@@ -206,11 +212,11 @@ class KeptCommands:
         if keepers.others or keepers.dead:
             keepers.tidy(lambda other: other != attempt_id)
 
-    def _never_began(self) -> AttemptResult:
+    def _never_began(self, why: str) -> AttemptResult:
         return AttemptResult(
             state=AttemptState.CRASHED,
             reason=EndReason.NEVER_STARTED,
             retryable=True,
-            error="its keeper died before the command could begin",
+            error=f"its keeper {why}",
             finished_ms=self._run_context.clock.wall_ms(),
         )

@@ -638,6 +638,32 @@ async def test_a_barrier_that_a_slow_keeper_has_yet_to_open_is_its_own(scheduler
     schedulers.commands(keepers).recorded(asked.attempt_id)
 
 
+async def test_new_commands_go_to_another_keeper_where_one_is_silent_for_long(
+    schedulers: Schedulers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has is its own all the same; what it was asked for and had not begun never runs there."""
+    gate, witness = schedulers.place / "gate", schedulers.place / "witness"
+    commands = schedulers.commands(keepers := schedulers.begin("one"))
+    running = request(f"while [ ! -e {gate} ]; do sleep 0.01; done; exit 5")
+    first = asyncio.ensure_future(commands.run(running, Hooks(), None))
+    await until_async(lambda: _is_opened(schedulers, running), "it to run")
+    stopped = (await (await keepers.own()).welcome).process.pid
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        monkeypatch.setattr("chronex.keeper.kept_commands.SILENT_S", 0.01)
+        asked = request(f"touch {witness}")
+        result = await commands.run(asked, Hooks(), None)
+        assert (result.reason, result.retryable) == (EndReason.NEVER_STARTED, True)
+        monkeypatch.undo()
+        commands.recorded(asked.attempt_id)
+        assert (await commands.run(request("exit 4"), Hooks(), None)).exit_code == 4
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+    gate.touch()
+    assert (await first).exit_code == 5
+    assert not witness.exists()
+
+
 async def test_an_end_that_a_keeper_told_with_its_last_words_is_known(schedulers: Schedulers) -> None:
     """It welcomed a scheduler just when it was about to end; the connection was gone before anybody had asked."""
     asked = request("exit 5")
