@@ -84,6 +84,11 @@ class KeptCommand:
         self.process: ProcessIdentity | None = None
         self.deadline: asyncio.TimerHandle | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whatever a scheduler believes, the end of what runs is on no record."""
+        return self.barrier.done() and not self.barrier.cancelled() and self.barrier.exception() is None
+
     def open(self, deadline_in_ms: int | None) -> None:
         if self.barrier.done():
             return
@@ -185,8 +190,9 @@ class Keeper:
             self._begin(message.command, client)
         elif isinstance(message, Recorded):
             self._ends.recorded(message.attempt_id)
-            if (discarded := self._commands.get(message.attempt_id)) is not None:
-                discarded.keeps_end = False  # it was not opened, and is on record before its process is gone
+            kept = self._commands.get(message.attempt_id)
+            if kept is not None and not kept.is_open:  # it is on record before its process is gone
+                kept.keeps_end = False
         elif isinstance(message, Trust):
             is_first, self._trust = self._trust is None, message
             if is_first:

@@ -143,9 +143,7 @@ class Keepers:
     def give_up(self, link: KeeperLink) -> None:
         """Our own keeper does not answer: what it has is its own, and new commands go to another one."""
         if self.own_link is link and not link.is_lost:
-            log.warning(
-                "a keeper does not answer, and another one is started for new commands: %s", link.directory
-            )
+            log.warning("a keeper does not answer, and another one is started for new commands: %s", link.directory)
             self.others[link.directory], self.own_link, self._own_directory = link, None, None
 
     @property

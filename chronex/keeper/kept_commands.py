@@ -106,6 +106,9 @@ class KeptCommands:
         else:
             assert isinstance(held, _HeldByKeeper)
             link = held.link
+            if link is not self._keepers.own_link:  # it was given up meanwhile
+                held.discard()
+                return self._never_began("does not answer")
         return await self._see_through(request, hooks, link)
 
     async def _prepared(self, request: AttemptRequest) -> PreparedCommand | NotStarted:

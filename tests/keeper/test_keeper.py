@@ -664,6 +664,33 @@ async def test_new_commands_go_to_another_keeper_where_one_is_silent_for_long(
     assert not witness.exists()
 
 
+async def test_what_runs_is_not_forgotten_by_who_takes_it_for_recorded(schedulers: Schedulers) -> None:
+    """A scheduler that tidies goes by what ran when it asked the store; the command may have begun since then."""
+    asked = request("exit 5")
+    process = await left_running_behind_gate(schedulers, asked)
+    mistaken = schedulers.begin("two")
+    await mistaken.look(lambda _node: True)
+    mistaken.tidy(lambda _attempt: False)
+    await mistaken.close()
+    (place,) = schedulers.directories()
+    (schedulers.place / "gate").touch()
+    await until_async(lambda: not is_alive(place), "the end of the command, and of its keeper")
+    assert (await adopted(schedulers, "three", asked, process)).exit_code == 5
+
+
+async def test_what_was_held_by_a_keeper_that_was_given_up_is_not_run_there(schedulers: Schedulers) -> None:
+    witness = schedulers.place / "witness"
+    commands = schedulers.commands(keepers := schedulers.begin("one"))
+    link, asked = await keepers.own(), request(f"touch {witness}")
+    ahead = commands.hold(asked)
+    assert not isinstance(ahead, NotStarted)
+    keepers.give_up(link)
+    assert (await commands.run(asked, Hooks(), ahead)).reason is EndReason.NEVER_STARTED
+    commands.recorded(asked.attempt_id)
+    await until_async(lambda: not link.directory.exists(), "the keeper to end, as nothing is left to keep")
+    assert not witness.exists()
+
+
 async def test_an_end_that_a_keeper_told_with_its_last_words_is_known(schedulers: Schedulers) -> None:
     """It welcomed a scheduler just when it was about to end; the connection was gone before anybody had asked."""
     asked = request("exit 5")
