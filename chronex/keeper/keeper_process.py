@@ -168,6 +168,9 @@ class Keeper:
     # -- schedulers ----------------------------------------------------------------------------------------------
 
     def joined(self, client: Client) -> None:
+        if self.over.is_set():  # nobody would read what it says; what it wants to know is in the file
+            client.close()
+            return
         process = identity_of(os.getpid())
         assert process is not None, "this process exists"
         # The welcome comes last: who has read it knows everything that is kept here.

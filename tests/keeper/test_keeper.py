@@ -17,10 +17,11 @@ from chronex.keeper.ends_file import read_ends
 from chronex.keeper.keeper_process import keep
 from chronex.keeper.keepers import KeeperRefusedError, Keepers, is_alive, keeper_environment, start_keeper
 from chronex.keeper.kept_commands import KeptCommands
-from chronex.keeper.link import KeeperLink, connect
+from chronex.keeper.link import KeeperLink, KeeperLostError, connect
 from chronex.keeper.messages import Ended, FrameReader, Held, Message, Open, Opened, Start, Welcome
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.run import AttemptRequest, AttemptResult, Cancellation, Hooks, LogDirectory, RunContext, Started
+from chronex.run.process import is_alive as is_process_alive
 from chronex.run.request import EndReason, NotStarted
 from chronex.run.supervise import prepare_command
 from tests.kit.waits import DEADLINE_S, POLL_S, is_gone, until_async
@@ -689,6 +690,35 @@ async def test_what_was_held_by_a_keeper_that_was_given_up_is_not_run_there(sche
     commands.recorded(asked.attempt_id)
     await until_async(lambda: not link.directory.exists(), "the keeper to end, as nothing is left to keep")
     assert not witness.exists()
+
+
+async def test_a_keeper_that_is_about_to_end_welcomes_nobody(schedulers: Schedulers) -> None:
+    """It had been slow: the end of its last command, of its scheduler, and a new scheduler came all at once.
+
+    That one was welcomed, and what it said then was never read: an end that it had recorded stayed in the file.
+    """
+    asked = request("exit 5")
+    process = await left_running_behind_gate(schedulers, asked)
+    (place,) = schedulers.directories()
+    link = await connect(place)
+    keeper = (await link.welcome).process.pid
+    os.kill(keeper, signal.SIGSTOP)
+    die(link)
+    (schedulers.place / "gate").touch()
+    await until_async(lambda: not is_process_alive(process), "the end of the command")
+    connecting = asyncio.ensure_future(connect(place, DEADLINE_S))
+    await asyncio.sleep(0)  # it is in the line of those who want to connect
+    os.kill(keeper, signal.SIGCONT)
+    try:
+        link = await connecting
+    except KeeperLostError:
+        await until_async(lambda: not is_alive(place), "the end of the keeper")
+        assert isinstance(read_ends(place)[asked.attempt_id], Ended)
+        return
+    link.recorded(asked.attempt_id)
+    await link.leave()
+    await until_async(lambda: not is_alive(place), "the end of the keeper")
+    assert not place.exists(), "what was said after the welcome was read"
 
 
 async def test_an_end_that_a_keeper_told_with_its_last_words_is_known(schedulers: Schedulers) -> None:
