@@ -29,6 +29,8 @@ POINTS: dict[str, str] = {
     "before opening": "the child is on record, and the keeper was not told to open its barrier",
     "opening asked": "the keeper was told to open the barrier",
     "end told": "the keeper has told how the command ended, and that is not on record",
+    "keeper begins": "the keeper is a process of its own, and holds no lock",
+    "keeper listens": "the keeper has said that it is ready, and has welcomed nobody",
     "before spawn": "an attempt is about to be started",
     "spawned": "the child waits at its start barrier, and its identity is not known",
     "identified": "the child is known, and not on record",

@@ -237,11 +237,8 @@ class Executor:
     def leave(self) -> None:
         """Commands go on without us, and are taken up by our successor; functions have the grace period."""
         self._leaving = True
-        for attempt_id, task in list(self._commands.items()):
-            if self.runner.outlives(attempt_id):
-                task.cancel()
-            else:
-                self._cancellations[attempt_id].stop(Reason(ReasonCode.STOPPING))
+        for task in list(self._commands.values()):
+            task.cancel()
         functions = {name: one for name, one in self._cancellations.items() if name not in self._commands}
         interrupt = partial(self._stop_all, functions, ReasonCode.INTERRUPTED)
         asyncio.get_running_loop().call_later(self.settings.grace_ms / 1000, interrupt)

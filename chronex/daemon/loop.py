@@ -425,9 +425,10 @@ class Daemon:
         keepers = self.keepers
         kept: IsKept = kept_by_nobody
         if keepers is not None:
+            found = keepers.found()
             nodes = await self.store.view_async(lambda tx: Reading(tx).nodes())
             living = {node.id for node in nodes if self._lives(node)}
-            await keepers.look(lambda node: node not in living)
+            await keepers.look(lambda node: node not in living, found)
             kept = keepers.keeps
         update = self.engine.take_over_update(is_alive, self.clock.wall_ms(), kept)
         try:
@@ -530,6 +531,7 @@ class Daemon:
         await self.executor.prestart.wait_reaped()
         if self.keepers is not None:
             with contextlib.suppress(StoreError):  # the next daemon tidies
+                await self.keepers.look_at_lost()
                 await self.keepers.look_at_stuck()
                 await self._tidy(self.keepers)
             await self.keepers.close()

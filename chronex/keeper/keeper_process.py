@@ -84,6 +84,11 @@ class KeptCommand:
         self.process: ProcessIdentity | None = None
         self.deadline: asyncio.TimerHandle | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whatever a scheduler believes, the end of what runs is on no record."""
+        return self.barrier.done() and not self.barrier.cancelled() and self.barrier.exception() is None
+
     def open(self, deadline_in_ms: int | None) -> None:
         if self.barrier.done():
             return
@@ -163,6 +168,9 @@ class Keeper:
     # -- schedulers ----------------------------------------------------------------------------------------------
 
     def joined(self, client: Client) -> None:
+        if self.over.is_set():  # nobody would read what it says; what it wants to know is in the file
+            client.close()
+            return
         process = identity_of(os.getpid())
         assert process is not None, "this process exists"
         # The welcome comes last: who has read it knows everything that is kept here.
@@ -185,8 +193,9 @@ class Keeper:
             self._begin(message.command, client)
         elif isinstance(message, Recorded):
             self._ends.recorded(message.attempt_id)
-            if (discarded := self._commands.get(message.attempt_id)) is not None:
-                discarded.keeps_end = False  # it was not opened, and is on record before its process is gone
+            kept = self._commands.get(message.attempt_id)
+            if kept is not None and not kept.is_open:  # it is on record before its process is gone
+                kept.keeps_end = False
         elif isinstance(message, Trust):
             is_first, self._trust = self._trust is None, message
             if is_first:
@@ -314,6 +323,7 @@ def _sendable(result: AttemptResult, kept: KeptCommand) -> AttemptResult:
 
 async def keep(directory: Path, logs: Path, on_ready: Callable[[], None]) -> None:
     """Serve until nothing is left to keep; then remove what nobody needs any more."""
+    fail_point("keeper begins")
     held = os.open(directory, os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     lock = os.open(LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=held)
     fcntl.flock(lock, fcntl.LOCK_EX)  # whoever looks whether it is held has it shared for a moment
@@ -323,6 +333,7 @@ async def keep(directory: Path, logs: Path, on_ready: Callable[[], None]) -> Non
     server = await loop.create_unix_server(lambda: Client(keeper), sock=listening_socket(held, directory))
     loop.call_later(_FIRST_CONNECTION_S, keeper.end_if_idle)
     on_ready()
+    fail_point("keeper listens")
     await keeper.over.wait()
     server.close()
     _remove(held, directory, keeps_ends=keeper.has_unrecorded_ends)

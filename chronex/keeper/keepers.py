@@ -6,6 +6,7 @@ Each keeper has a directory below the store, with its lock, held while it lives,
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import logging
 import os
@@ -28,7 +29,12 @@ log = logging.getLogger(__name__)
 
 DIRECTORY = "keepers"
 _SHORT_LIFE_S, _LONGEST_PAUSE_S = 10.0, 30.0
-READY_WITHIN_S = 20.0
+# On a machine that is busy beyond measure a start takes seconds, and slow is not dead.
+READY_WITHIN_S = 60.0
+# A keeper that is killed as it begins says nothing of the next one.
+# A machine that lets none begin is not asked for ever.
+_TRIES = 3
+_KILLED = "it was killed as it began"
 # One that is frozen must not hold up a scheduler that begins: it is asked again while its commands are waited for.
 _LOOK_WITHIN_S = 1.0
 # asyncio, hashlib and msgspec work without these, a fifth of the keeper's memory and a tenth of its start otherwise.
@@ -45,7 +51,11 @@ _OF_SCHEDULER = frozenset({VARIABLE, "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG
 
 
 class KeeperNotStartedError(Exception):
-    """Why there is no keeper; commands then run as children of the scheduler, and end with it."""
+    """Why there is no keeper; commands are then children of the scheduler, and lose their exit codes with it."""
+
+
+class KeeperRefusedError(KeeperNotStartedError):
+    """The same where another try would find the same: the system, or the keeper itself, says why."""
 
 
 @dataclass(slots=True)
@@ -75,9 +85,12 @@ class Keepers:
         self._starting: asyncio.Task[KeeperLink] | None = None
         self.others: dict[Path, KeeperLink] = {}  # what schedulers left that are gone, and their keepers hold
         self.dead: dict[Path, DeadKeeper] = {}  # the same where the keeper is gone too
-        self._stuck: dict[Path, frozenset[str]] = {}
+        self._stuck: set[Path] = set()  # keepers that live and do not answer
         self._trust: Trust | None = None
         self.open_until_ms: int | None = None  # by the boot time: past it no barrier may be opened
+        self._refused = ""  # why the last try was in vain
+        self._refused_until = 0.0  # by the clock of the loop
+        self._closing = asyncio.Event()
         self._leaving: set[asyncio.Task[None]] = set()
         self._looking = asyncio.Lock()  # whoever waits for it finds what was seen, not the middle of a look
 
@@ -101,17 +114,37 @@ class Keepers:
         is_short = self._begun is not None and now - self._begun < _SHORT_LIFE_S
         self._short_lives = self._short_lives + 1 if is_short else 0
         if self._short_lives > 1:
-            await asyncio.sleep(min(_LONGEST_PAUSE_S, 0.5 * 2**self._short_lives))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), min(_LONGEST_PAUSE_S, 0.5 * 2**self._short_lives))
         self._begun = asyncio.get_running_loop().time()
-        return await self._start()
+        for tries_left in range(_TRIES, 0, -1):
+            try:
+                return await self._start()
+            except KeeperRefusedError:
+                raise
+            except KeeperNotStartedError:
+                if tries_left == 1:
+                    raise
+        raise AssertionError
 
     async def own(self) -> KeeperLink:
-        """The keeper for new commands; a new one where the last was killed."""
+        """The keeper for new commands; a new one where the last was killed.
+
+        Where the system refuses to have one it is asked again from time to time, and no command waits for that.
+        """
         if self.own_link is not None and not self.own_link.is_lost:
             return self.own_link
+        if self._starting is None and asyncio.get_running_loop().time() < self._refused_until:
+            raise KeeperRefusedError(self._refused)
         self.begin()
         assert self._starting is not None
         return await asyncio.shield(self._starting)
+
+    def give_up(self, link: KeeperLink) -> None:
+        """Our own keeper does not answer: what it has is its own, and new commands go to another one."""
+        if self.own_link is link and not link.is_lost:
+            log.warning("a keeper does not answer, and another one is started for new commands: %s", link.directory)
+            self.others[link.directory], self.own_link, self._own_directory = link, None, None
 
     @property
     def ready(self) -> KeeperLink | None:
@@ -119,33 +152,47 @@ class Keepers:
         return None if self.own_link is None or self.own_link.is_lost else self.own_link
 
     async def _start(self) -> KeeperLink:
+        if self._closing.is_set():
+            raise KeeperRefusedError("its scheduler ends")
         self._number += 1
         directory = self._own_directory = self._parent / f"{self._name}.{self._number}"
         try:
             directory.mkdir(mode=0o700, parents=True)
             self._parent.chmod(0o700)
             await asyncio.get_running_loop().run_in_executor(None, start_keeper, directory, self._logs)
-            link = await connect(directory)
-        except (OSError, TimeoutError, KeeperLostError) as problem:
-            raise KeeperNotStartedError(str(problem)) from problem
+            link = await _first_link(directory)
+        except (OSError, KeeperNotStartedError) as problem:
+            # It never had a command. Should it come to life after all, it finds no place, and ends.
+            shutil.rmtree(directory, ignore_errors=True)
+            if isinstance(problem, KeeperNotStartedError):
+                raise
+            self._refused, self._refused_until = str(problem), asyncio.get_running_loop().time() + _SHORT_LIFE_S
+            raise KeeperRefusedError(self._refused) from problem
         if self._trust is not None:
             link.send(self._trust)
         return link
 
     # -- those of others -----------------------------------------------------------------------------------------
 
-    async def look(self, is_ours: Callable[[str], bool]) -> None:
-        """Find what schedulers left that are gone. `is_ours` says whether the node of this name is one of them."""
-        async with self._looking:
-            await self._look(is_ours)
-
-    async def _look(self, is_ours: Callable[[str], bool]) -> None:
+    def found(self) -> list[Path]:
+        """The directory of every keeper. Its node was on record before: whoever is asked afterwards knows of it."""
         try:
-            found = [self._parent / name for name in os.listdir(self._parent)]
+            return [self._parent / name for name in os.listdir(self._parent)]
         except OSError:
-            return
-        wanted = [directory for directory in found if self._is_to_be_looked_at(directory, is_ours)]
-        await asyncio.gather(*map(self._look_at, wanted))
+            return []
+
+    async def look(self, is_ours: Callable[[str], bool], found: Collection[Path] | None = None) -> None:
+        """Find what schedulers left that are gone. `is_ours` says whether the node of this name is one of them.
+
+        `found` are the directories as they were before that was known: one of a node that came later is not there.
+        """
+        async with self._looking:
+            await self._look(is_ours, self.found() if found is None else found)
+
+    async def _look(self, is_ours: Callable[[str], bool], found: Collection[Path]) -> None:
+        lost = {directory for directory, link in self.others.items() if link.is_lost}
+        wanted = {directory for directory in found if self._is_to_be_looked_at(directory, is_ours)}
+        await asyncio.gather(*map(self._look_at, lost | wanted))
 
     def _is_to_be_looked_at(self, directory: Path, is_ours: Callable[[str], bool]) -> bool:
         if directory in self.others or directory in self.dead:
@@ -160,11 +207,7 @@ class Keepers:
 
     async def look_at_lost(self) -> None:
         """Those that were killed while we were connected, our own too: what had they written?"""
-        async with self._looking:
-            for directory, link in list(self.others.items()):
-                if link.is_lost:
-                    await self._look_at(directory)
-            await self._look(lambda _node: False)
+        await self.look(lambda _node: False)
 
     async def look_at_stuck(self) -> None:
         """Ask again those that did not answer."""
@@ -175,11 +218,12 @@ class Keepers:
         try:
             link = await connect(directory, _LOOK_WITHIN_S)
         except (OSError, TimeoutError, KeeperLostError):
-            words = read_ends(directory)
+            lives = is_alive(directory)  # before its file is read: one that is gone writes no more
             self._forget(directory)
-            if is_alive(directory):  # it is stopped, or about to begin: its commands are its own
-                self._stuck[directory] = frozenset(words)
+            if lives:  # it is stopped, slow, or about to begin or to end: its commands are its own
+                self._stuck.add(directory)
             else:
+                words = read_ends(directory)
                 ends = {name: word for name, word in words.items() if isinstance(word, Ended)}
                 self.dead[directory] = DeadKeeper(directory, ends)
             return
@@ -188,20 +232,26 @@ class Keepers:
 
     def _forget(self, directory: Path) -> None:
         """What was known of it before; until then that holds."""
-        self._stuck.pop(directory, None)
+        self._stuck.discard(directory)
         self.others.pop(directory, None)
 
     def keeps(self, attempt_id: str) -> bool:
-        """Somebody but our own keeper has it, or knows its end."""
-        return (
-            any(link.keeps(attempt_id) for link in self.others.values())
-            or any(attempt_id in dead.ends for dead in self.dead.values())
-            or self.is_stuck(attempt_id)
+        """Somebody but our own keeper has it, or knows its end, or may do so."""
+        return self._is_known(attempt_id) or self.is_stuck(attempt_id)
+
+    def _is_known(self, attempt_id: str) -> bool:
+        return any(link.keeps(attempt_id) for link in self.others.values()) or any(
+            attempt_id in dead.ends for dead in self.dead.values()
         )
 
-    def is_stuck(self, attempt_id: str) -> bool:
-        """Its keeper lives and does not answer: it is stopped, or it is just about to end."""
-        return any(attempt_id in names for names in self._stuck.values())
+    def is_stuck(self, attempt_id: str, directory: Path | None = None) -> bool:
+        """Nobody who answers has it, and a keeper lives that does not: it is stopped, slow, or just about to end.
+
+        `directory` is that of its keeper, where that is known; else each of them may have it. Their files do not say:
+        a keeper may have yet to read that a barrier is to be opened, and a full disk may not take what it writes.
+        """
+        may_have_it = bool(self._stuck) if directory is None else directory in self._stuck
+        return may_have_it and not self._is_known(attempt_id)
 
     def link_of(self, attempt_id: str) -> KeeperLink | None:
         """The living keeper that has it."""
@@ -214,10 +264,12 @@ class Keepers:
     def tidy(self, is_needed: Callable[[str], bool]) -> None:
         """Let go of ends that nobody waits for, of keepers without any, and of the directories of dead ones."""
         for directory, link in list(self.others.items()):
+            if link.is_lost:  # what it wrote is looked at first
+                continue
             for attempt_id in link.ids:
                 if not is_needed(attempt_id):
                     link.recorded(attempt_id)
-            if link.is_lost or not link.ids:
+            if not link.ids:
                 self._leave(link)
                 del self.others[directory]
         for directory, dead in list(self.dead.items()):
@@ -235,6 +287,7 @@ class Keepers:
 
     async def close(self) -> None:
         """Let go; what runs goes on, and the keepers stay as long as something does."""
+        self._closing.set()
         if self._starting is not None:  # one that nobody connects to would wait for a while
             await asyncio.wait([self._starting])
         for link in (self.own_link, *self.others.values()):
@@ -280,15 +333,31 @@ def _has_errors(directory: Path, names: list[str]) -> bool:
 def _facts(directory: Path, running: Collection[str]) -> KeeperFacts:
     words = {name: word for name, word in read_ends(directory).items() if name in running}
     ends = sum(isinstance(word, Ended) for word in words.values())
+    return KeeperFacts(directory, is_alive(directory), len(words) - ends, ends, _errors(directory))
+
+
+def _errors(directory: Path) -> str:
     try:
-        errors = (directory / ERRORS_NAME).read_text(encoding="utf-8", errors="replace").strip()
+        return (directory / ERRORS_NAME).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
-        errors = ""
-    return KeeperFacts(directory, is_alive(directory), len(words) - ends, ends, errors)
+        return ""
+
+
+async def _first_link(directory: Path) -> KeeperLink:
+    """To a keeper that listened a moment ago, and has nothing to do but to answer."""
+    try:
+        return await connect(directory, READY_WITHIN_S)
+    except TimeoutError as problem:
+        raise OSError("it does not answer") from problem
+    except (OSError, KeeperLostError) as problem:
+        raise KeeperNotStartedError(_KILLED) from problem
 
 
 def start_keeper(directory: Path, logs: Path) -> None:
-    """Returns when the keeper listens; OSError says why it does not. Takes some 50 ms: not for the event loop."""
+    """Returns when the keeper listens. OSError says why it does not; KeeperNotStartedError where nobody says so.
+
+    Takes some 50 ms: not for the event loop.
+    """
     with open(directory / ERRORS_NAME, "ab") as errors:
         process = subprocess.Popen(  # noqa: S603
             keeper_command(directory, logs),
@@ -307,8 +376,12 @@ def start_keeper(directory: Path, logs: Path) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    if said != READY:
-        raise OSError(said.decode("utf-8", "replace").strip() or "it ended without a word")
+    if said == READY:
+        return
+    why = said.decode("utf-8", "replace").strip() or _errors(directory).rpartition("\n")[2]
+    if not why:
+        raise KeeperNotStartedError(_KILLED)
+    raise OSError(why)
 
 
 def keeper_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -1,13 +1,17 @@
-"""Runs commands through keepers, so that they outlive the scheduler; as children of its own where there is none."""
+"""Runs commands through keepers, so that they outlive the scheduler; as children of its own where there is none.
+
+Those outlive it too, and then nobody knows their exit codes.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
 
 from chronex.failpoints import fail_point
 from chronex.keeper.keepers import KeeperNotStartedError, Keepers
-from chronex.keeper.link import KeeperLink, KeeperLostError
+from chronex.keeper.link import KeeperLink, KeeperLostError, KeeperSilentError
 from chronex.keeper.messages import Discard, Ended, Open, Start, Stop
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.run.command_runner import HeldCommand, OwnChildren
@@ -21,10 +25,13 @@ from chronex.run.supervise import (
     never_started,
     not_started,
     prepare_command,
+    run_attempt,
 )
 
 log = logging.getLogger(__name__)
 _ASK_AGAIN_S = 0.2
+# A keeper that says nothing at all for so long is not slow: it is stopped, or hangs.
+SILENT_S = 60.0
 
 
 class _HeldByKeeper:
@@ -60,7 +67,6 @@ class KeptCommands:
     has_keeper = True
 
     def __init__(self, keepers: Keepers, run_context: RunContext) -> None:
-        self._unkept: set[str] = set()  # children of our own, for want of a keeper
         self._keepers = keepers
         self._run_context = run_context
         self._children = OwnChildren(run_context)
@@ -93,13 +99,16 @@ class KeptCommands:
                     link = await self._keepers.own()
             except KeeperNotStartedError as problem:
                 self._tell_why_not(problem)
-                return await self._run_unkept(request, hooks)
+                return await run_attempt(request, hooks, self._run_context, outlives=True)
             if link.keeps(request.attempt_id):  # held for another command, and discarded: until that is gone
                 await asyncio.wait([link.ended(request.attempt_id)])
             _ask_to_hold(link, command)
         else:
             assert isinstance(held, _HeldByKeeper)
             link = held.link
+            if link is not self._keepers.own_link:  # it was given up meanwhile
+                held.discard()
+                return self._never_began("does not answer")
         return await self._see_through(request, hooks, link)
 
     async def _prepared(self, request: AttemptRequest) -> PreparedCommand | NotStarted:
@@ -108,28 +117,24 @@ class KeptCommands:
         printed = await fetch_printed(request, self._run_context.inheritance)
         return printed if isinstance(printed, NotStarted) else prepare_command(request, self._run_context, printed)
 
-    async def _run_unkept(self, request: AttemptRequest, hooks: Hooks) -> AttemptResult:
-        self._unkept.add(request.attempt_id)
-        try:
-            return await self._children.run(request, hooks, None)
-        finally:
-            self._unkept.discard(request.attempt_id)
-
-    def outlives(self, attempt_id: str) -> bool:
-        return attempt_id not in self._unkept
-
     def _tell_why_not(self, problem: KeeperNotStartedError) -> None:
         if not self._told_why_not:
             self._told_why_not = True
-            log.warning("no keeper could be started, so commands end with this scheduler: %s", problem)
+            log.warning(
+                "no keeper could be started, so the exit codes of commands are lost with this scheduler: %s", problem
+            )
 
     async def _see_through(self, request: AttemptRequest, hooks: Hooks, link: KeeperLink) -> AttemptResult:
         """From the barrier to the end. Where our own task is cancelled, what has begun is left to the keeper."""
         attempt_id = request.attempt_id
         try:
-            held = await link.held(attempt_id)
+            held = await link.held_soon(attempt_id, SILENT_S)
         except KeeperLostError:
-            return self._never_began()
+            return self._never_began("died before the command could begin")
+        except KeeperSilentError:  # the same attempt must not be held by two keepers, so the next one is another
+            link.send(Discard(attempt_id))
+            self._keepers.give_up(link)
+            return self._never_began("does not answer")
         except asyncio.CancelledError:
             link.send(Discard(attempt_id))
             raise
@@ -171,17 +176,23 @@ class KeptCommands:
             pass
         finally:
             hooks.cancellation.forget(stop)
-        return await self._after_keeper(request, identity, started_ms, log_name, hooks)
+        return await self._after_keeper(request, identity, started_ms, log_name, hooks, link.directory)
 
     async def _after_keeper(
-        self, request: AttemptRequest, identity: ProcessIdentity, started_ms: int, log_name: str, hooks: Hooks
+        self,
+        request: AttemptRequest,
+        identity: ProcessIdentity,
+        started_ms: int,
+        log_name: str,
+        hooks: Hooks,
+        directory: Path | None = None,
     ) -> AttemptResult:
         """The keeper is gone. It may have written the end down; else the process is watched by its identity.
 
         One that lives and does not answer is waited for: what it holds is its own, and only it knows the end.
         """
         await self._keepers.look_at_lost()
-        while self._keepers.is_stuck(request.attempt_id):
+        while self._keepers.is_stuck(request.attempt_id, directory):
             await asyncio.sleep(_ASK_AGAIN_S)
             await self._keepers.look_at_stuck()
         link = self._keepers.link_of(request.attempt_id)
@@ -204,11 +215,11 @@ class KeptCommands:
         if keepers.others or keepers.dead:
             keepers.tidy(lambda other: other != attempt_id)
 
-    def _never_began(self) -> AttemptResult:
+    def _never_began(self, why: str) -> AttemptResult:
         return AttemptResult(
             state=AttemptState.CRASHED,
             reason=EndReason.NEVER_STARTED,
             retryable=True,
-            error="its keeper died before the command could begin",
+            error=f"its keeper {why}",
             finished_ms=self._run_context.clock.wall_ms(),
         )

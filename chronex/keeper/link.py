@@ -31,10 +31,15 @@ class KeeperLostError(Exception):
     """The connection to the keeper broke: it was killed."""
 
 
+class KeeperSilentError(Exception):
+    """The keeper lives, and has not said a word for long: it is stopped, or hangs."""
+
+
 class KeeperLink(asyncio.Protocol):
     """What the keeper says is put into futures; both are made by whoever asks first, the keeper or the scheduler."""
 
-    def __init__(self) -> None:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory  # that of its keeper
         self._transport: asyncio.Transport | None = None
         self._frames = FrameReader()
         self._loop = asyncio.get_running_loop()
@@ -42,6 +47,7 @@ class KeeperLink(asyncio.Protocol):
         self._held: dict[str, asyncio.Future[Held | Ended]] = {}
         self._ended: dict[str, asyncio.Future[Ended]] = {}
         self.is_lost = False
+        self._heard = self._loop.time()  # when it last said something
         self._gone = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -49,6 +55,7 @@ class KeeperLink(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
+        self._heard = self._loop.time()
         try:
             for message in self._frames.feed(data):
                 self._told(message)
@@ -83,6 +90,25 @@ class KeeperLink(asyncio.Protocol):
     def held(self, attempt_id: str) -> asyncio.Future[Held | Ended]:
         """Done once its process waits at the barrier, or could not be started."""
         return self._future(self._held, attempt_id)
+
+    async def held_soon(self, attempt_id: str, within_s: float) -> Held | Ended:
+        """The same; KeeperSilentError where the keeper has said nothing at all for so long. Slow is not silent."""
+        future, asked = self.held(attempt_id), self._loop.time()
+
+        def look() -> None:
+            silent_s = self._loop.time() - max(self._heard, asked)
+            if future.done():
+                return
+            if silent_s < within_s:
+                self._loop.call_later(within_s - silent_s, look)
+            else:
+                future.set_exception(KeeperSilentError())
+
+        timer = self._loop.call_later(within_s, look)
+        try:
+            return await future
+        finally:
+            timer.cancel()
 
     def ended(self, attempt_id: str) -> asyncio.Future[Ended]:
         """Done once it has ended."""
@@ -151,7 +177,7 @@ async def connect(directory: Path, within_s: float = ANSWER_WITHIN_S) -> KeeperL
             raise
     finally:
         os.close(descriptor)
-    _, link = await asyncio.get_running_loop().create_unix_connection(KeeperLink, sock=connection)
+    _, link = await asyncio.get_running_loop().create_unix_connection(lambda: KeeperLink(directory), sock=connection)
     try:
         await asyncio.wait_for(asyncio.shield(link.welcome), within_s)
     except BaseException:

@@ -16,7 +16,7 @@ from chronex.model.occurrence import Usage
 from chronex.run.attempt_log import BoundedLog, reopen_pipe
 from chronex.run.confinement import confinement_left
 from chronex.run.environment import rules_of, secrets_of_process
-from chronex.run.process import OnExit, is_alive, signal_group, signal_group_of, watcher_of
+from chronex.run.process import OnExit, age_ms, is_alive, signal_group, signal_group_of, watcher_of
 from chronex.run.request import AttemptRequest, AttemptResult
 from chronex.run.spawn import RunContext
 from chronex.run.supervise import Hooks, Supervision, unknown_exit
@@ -54,7 +54,9 @@ async def adopt_attempt(
     supervision = Supervision(
         rules_of(request), run_context.clock, orphan, log, -1 if pipe is None else pipe, secrets
     )
-    supervision.before_ms = max(0, supervision.started_ms - started_ms)
+    by_the_clock_ms = max(0, supervision.started_ms - started_ms)
+    age = age_ms(identity)  # a clock that was set forward meanwhile must not time it out
+    supervision.before_ms = by_the_clock_ms if age is None else min(by_the_clock_ms, age)
     supervision.started_ms = started_ms
     supervision.values_file = ValuesFile(run_context.logs, request.attempt_id)
     supervision.confinement = confinement_left(request.attempt_id, request.settings)

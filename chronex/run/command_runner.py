@@ -26,13 +26,10 @@ class HeldCommand(Protocol):
 
 
 class CommandRunner(Protocol):
-    """How commands are run. With `has_keeper` they go on when this process ends, and their exit codes are kept."""
+    """How commands are run. With `has_keeper` they go on when our task that waits for them is cancelled, and when
+    this process ends: our successor finds them, and as a rule their exit codes."""
 
     has_keeper: bool
-
-    def outlives(self, attempt_id: str) -> bool:
-        """This one goes on when our task that waits for it is cancelled, for our successor to find."""
-        ...
 
     def hold(self, request: AttemptRequest) -> HeldCommand | NotStarted:
         """Start it, and hold it at its start barrier."""
@@ -55,9 +52,6 @@ class OwnChildren:
     """Commands as children of this process. Where it dies they go on, and their exit codes are lost."""
 
     has_keeper = False
-
-    def outlives(self, attempt_id: str) -> bool:
-        return False
 
     def __init__(self, run_context: RunContext) -> None:
         self._run_context = run_context

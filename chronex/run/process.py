@@ -75,6 +75,18 @@ def identity_of_child(pid: int, before_ms: int, after_ms: int) -> ProcessIdentit
     return ProcessIdentity(pid=pid, boot_id=boot_id(), start_time=tick, group=pid)
 
 
+def age_ms(identity: ProcessIdentity) -> int | None:
+    """How long the process has been there, whatever clocks were set to; None where the system does not tell."""
+    if not _HAS_PROC or 1000 % os.sysconf("SC_CLK_TCK"):
+        return None
+    before_ms = SYSTEM_CLOCK.boottime_ms()
+    tick = _start_time_of_a_thread()
+    # Between two readings, and not in one tick as below: a busy machine may let no two readings fall into one.
+    if tick is None or not before_ms // _TICK_MS <= tick <= SYSTEM_CLOCK.boottime_ms() // _TICK_MS:
+        return None
+    return max(0, before_ms - identity.start_time * _TICK_MS)
+
+
 @lru_cache(maxsize=1)
 def _start_times_are_boot_time() -> bool:
     """Asked of a thread, which has a start time as well; a clock that libfaketime moves is not the system's."""

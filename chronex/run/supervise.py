@@ -124,11 +124,17 @@ class Hooks:
 
 
 async def run_attempt(
-    request: AttemptRequest, hooks: Hooks, run_context: RunContext, held: Supervision | None = None
+    request: AttemptRequest,
+    hooks: Hooks,
+    run_context: RunContext,
+    held: Supervision | None = None,
+    *,
+    outlives: bool = False,
 ) -> AttemptResult:
     """Run the command and say how it ended. What goes wrong with the command is a result, never an exception.
 
-    `held` is the same attempt as `start_held` has started it ahead of its time.
+    `held` is the same attempt as `start_held` has started it ahead of its time. One that `outlives` its caller goes
+    on when that is cancelled, where it has begun.
     """
     printed: dict[str, str] = {}
     if held is None:
@@ -145,6 +151,7 @@ async def run_attempt(
     attempt = held or start_held(request, run_context, printed)
     if isinstance(attempt, NotStarted):
         return not_started(attempt, run_context.clock)
+    attempt.outlives = outlives
     return await attempt.supervise(hooks, report=True)
 
 
@@ -327,6 +334,7 @@ class Supervision:
         self.started_ms = clock.wall_ms()
         self.began = clock.monotonic_ms()
         self.before_ms = 0  # how long it had run already when it was adopted
+        self.outlives = False  # it goes on when whoever waits for it is cancelled
         self.log = log
         self.capture = Capture(self.loop, pipe, log, secrets)
         self.stopper = Stopper(self.loop, process, rules.grace_ms)
@@ -341,6 +349,7 @@ class Supervision:
 
     async def supervise(self, hooks: Hooks, *, report: bool) -> AttemptResult:
         """Watch until the end. When the hook raises, or the caller is cancelled, the group of a child is killed."""
+        must_die = report  # one that was adopted outlived its scheduler before, and outlives this one too
         if report:  # it may have been held at its barrier for a while
             self.started_ms, self.began = self.clock.wall_ms(), self.clock.monotonic_ms()
         try:
@@ -352,14 +361,17 @@ class Supervision:
                 fail_point("start recorded")
             if self.barrier is not None:
                 self.barrier.open()
+                must_die = not self.outlives
                 fail_point("barrier opened")
             self._begin_timeout()
             if self.confinement is not None:
                 self.confinement.watch(self.process)
             return await self.finish()
         except BaseException:
-            if report:  # one that was adopted outlived its scheduler before, and outlives this one too
+            if must_die:
                 self.process.signal_group(signal.SIGKILL)
+            else:
+                self.values_file = None  # it may still write there; whoever adopts it removes that
             self.capture.close()
             self.log.finish()
             raise

@@ -47,15 +47,24 @@ asyncio.run(run_attempt(AttemptRequest(**values), Hooks(started=recorded), run_c
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def whoever_forks_is_there() -> None:
+    """Its connection lasts as long as the tests do, and is none that a test has left behind."""
+    run_python(["-c", "pass"], env=_environment())
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.getcwd(), "TOKEN": "hunter2"}
+
+
 def orphaned(asked: AttemptRequest, logs: Path) -> tuple[ProcessIdentity, int, str]:
     """Start the attempt in a daemon of its own, and kill that daemon."""
     values = {
         name: getattr(asked, name)
         for name in ("attempt_id", "number", "job", "task", "occurrence_id", "nominal_ms", "command", "secrets")
     }
-    environment = {**os.environ, "PYTHONPATH": os.getcwd(), "TOKEN": "hunter2"}
     command = ["-c", DAEMON, str(logs), json.dumps(values)]
-    daemon = run_python(command, env=environment)
+    daemon = run_python(command, env=_environment())
     assert daemon.returncode == -signal.SIGKILL
     pid, boot, start, group, started_ms, log_name = json.loads(daemon.stdout)
     return ProcessIdentity(pid, boot, start, group), started_ms, log_name
@@ -155,6 +164,18 @@ async def test_its_timeout_counts_from_its_real_start(run_context: RunContext, s
     assert (result.state, result.reason) == (AttemptState.TIMEOUT, EndReason.TIMEOUT)
     assert result.duration_ms >= 650
     assert not is_alive(result.process)
+
+
+async def test_a_clock_that_was_set_forward_meanwhile_does_not_time_it_out(
+    run_context: RunContext, stage: Path
+) -> None:
+    """By the clock it began an hour ago, and its process is a moment old."""
+    asked = request(staged(stage), timeout_ms=1_800_000)
+    identity, started_ms, log_name = await asyncio.to_thread(orphaned, asked, Path(run_context.logs.path))
+    (stage / "dead").touch()
+    (stage / "go").touch()
+    result = await adopt_attempt(asked, identity, started_ms - 3_600_000, log_name, Hooks(), run_context)
+    assert result.reason is EndReason.UNKNOWN_EXIT
 
 
 async def test_it_can_be_cancelled(run_context: RunContext, stage: Path) -> None:

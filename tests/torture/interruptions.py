@@ -151,8 +151,9 @@ class Interrupted:
         time.sleep(self.chance.choice((0.0, 0.05, 0.2, 0.6)) * self.chance.random())  # in any phase, on purpose
         ways: dict[str, Callable[[], None]] = {
             "KILL": self._kill, "TERM": self._terminate, "STOP": self._freeze, "restart": self._restart,
+            "slow keeper": self._slow_keeper,
         }  # fmt: skip
-        way = self.chance.choices(list(ways), weights=(3, 2, 6, 1))[0]
+        way = self.chance.choices(list(ways), weights=(3, 2, 6, 1, 1))[0]
         if self.kills_keepers and self.chance.random() < 0.5 and (keepers := self._keepers()):
             os.kill(self.chance.choice(keepers), signal.SIGKILL)
             way = "keeper"
@@ -182,6 +183,22 @@ class Interrupted:
         self.daemon.send_signal(signal.SIGSTOP)
         time.sleep(self.chance.choice((0.01, 0.05, 0.3)))
         self.daemon.send_signal(signal.SIGCONT)
+        self.away.append((since, _now_ms()))
+
+    def _slow_keeper(self) -> None:
+        """One keeper stands still, as on a machine that has no time for it, while the daemon is replaced."""
+        since, keepers = _now_ms(), self._keepers()
+        keeper = self.chance.choice(sorted(keepers)) if keepers else None
+        end = self.chance.choice((self.daemon.kill, self.daemon.terminate))
+        if keeper is not None:
+            _signal(keeper, signal.SIGSTOP)
+        try:
+            time.sleep(self.chance.choice((0.0, 0.05)))
+            self._replace(end)
+            time.sleep(self.chance.choice((0.0, 0.3, 1.2)))  # some are looked for meanwhile, and given time to answer
+        finally:
+            if keeper is not None:
+                _signal(keeper, signal.SIGCONT)
         self.away.append((since, _now_ms()))
 
     def _restart(self) -> None:
@@ -216,6 +233,11 @@ class Interrupted:
         done = self.machine.chronex("status", "--format", "json")
         assert done.returncode == 0, done.stderr
         return int(json.loads(done.stdout)["queued"])
+
+
+def _signal(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def _now_ms() -> int:

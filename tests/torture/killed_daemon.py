@@ -67,9 +67,11 @@ ELSEWHERE = {
 OF_KEEPER = {
     "before spawn", "spawned", "identified", "start recorded", "barrier opened", "process ended", "log finished", "end kept",
 }  # fmt: skip
+# These too, once in the life of each keeper.
+OF_KEEPER_S_BEGIN = {"keeper begins", "keeper listens"}
 # These come only where machines share a database: tests/daemon/test_machines.py kills there.
 OF_DATABASE = {"shared update written", "shared update committed"}
-ON_THE_WAY = [point for point in POINTS if point not in ELSEWHERE | OF_KEEPER | OF_DATABASE]
+ON_THE_WAY = [point for point in POINTS if point not in ELSEWHERE | OF_KEEPER | OF_KEEPER_S_BEGIN | OF_DATABASE]
 
 
 class KilledDaemon:

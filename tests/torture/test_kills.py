@@ -14,7 +14,7 @@ from chronex.failpoints import KEEPER_VARIABLE
 from tests.daemon.machine import EVERY_SECOND, Machine
 from tests.kit.waits import until
 from tests.torture.in_parallel import drawn_for, run_in_parallel
-from tests.torture.killed_daemon import NOTE_START, OF_KEEPER, ON_THE_WAY, KilledDaemon
+from tests.torture.killed_daemon import NOTE_START, OF_KEEPER, OF_KEEPER_S_BEGIN, ON_THE_WAY, KilledDaemon
 
 # Every commit kills at every point, one after the other on a store for each workload: each daemon recovers from the
 # death of the one before. Torture takes all points and workloads with each other (test_campaign.py).
@@ -74,13 +74,15 @@ def test_a_command_that_may_have_run_is_not_repeated_where_the_job_forbids_it(ma
 @pytest.mark.parametrize(
     "point",
     [
-        point if point in QUICK_OF_KEEPER else pytest.param(point, marks=pytest.mark.torture)
-        for point in sorted(OF_KEEPER)
+        f"{point}:{1 if point in OF_KEEPER_S_BEGIN else 2}"
+        if point in QUICK_OF_KEEPER
+        else pytest.param(f"{point}:{1 if point in OF_KEEPER_S_BEGIN else 2}", marks=pytest.mark.torture)
+        for point in sorted(OF_KEEPER | OF_KEEPER_S_BEGIN)
     ],
 )
 def test_a_keeper_killed_at_any_point_doubles_nothing_and_its_daemon_goes_on(machine: Machine, point: str) -> None:
     killed = KilledDaemon(machine, "steps", "once")
-    machine.env[KEEPER_VARIABLE] = f"{point}:2"
+    machine.env[KEEPER_VARIABLE] = point
     daemon = machine.start(quiet=True)
     until(lambda: len(keepers_started(machine)) >= 2, "a keeper in the place of the one that died")
     assert daemon.stopped() == 0
