@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from chronex.engine.execution_report import Report
+from chronex.engine.shared_logs import Excerpt
 from chronex.model.job import Job, Task, Work
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Usage
 from chronex.model.reasons import NO_REASON, Reason
@@ -81,3 +82,4 @@ class AttemptEnd(NamedTuple):
     task_state: dict[str, str | None] | None = None  # a name with None is removed
     values: dict[str, str] | None = None  # for those that need it
     values_problem: str = ""
+    excerpt: Excerpt | None = None  # what of its log is for every machine of a shared store
