@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from chronex.channels.notice_message import NoticeMessage, last_lines
 from chronex.engine.outbox import delivery_of
-from chronex.engine.shared_logs import Excerpt, read_excerpt
+from chronex.engine.shared_logs import read_excerpt
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, occurrence_id
 from chronex.model.reasons import text_of
-from chronex.model.records import Notice
+from chronex.model.records import Excerpt, Notice
 from chronex.model.states import AttemptState, OccurrenceState, is_final
 from chronex.storage.records import Reading
 from chronex.text.instants import local_datetime, rfc3339

@@ -21,7 +21,6 @@ from chronex.engine.checked_ends import check_of
 from chronex.engine.engine import SLOW_START_MS, AttemptStart, Engine
 from chronex.engine.notices import hook_failed, settled
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
-from chronex.engine.shared_logs import Excerpt
 from chronex.engine.task_state import task_state
 from chronex.errors import StaleClaimError, StoreError, StoreUnavailableError
 from chronex.failpoints import fail_point
@@ -30,7 +29,7 @@ from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Attempt, Occurrence, occurrence_id, run_id
 from chronex.model.policies import CrashCheck, StopMode
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, text_of
-from chronex.model.records import Notice
+from chronex.model.records import Excerpt, Notice
 from chronex.model.states import AttemptState
 from chronex.run import AttemptRequest, AttemptResult, Cancellation, Hooks, RunContext, Started, stop_process
 from chronex.run.attempt_log import DEFAULT_LIMIT

@@ -10,10 +10,9 @@ from chronex.clock import Clock
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.engine import shared_logs
-from chronex.engine.shared_logs import Excerpt
 from chronex.errors import LogDirectoryError
 from chronex.model.occurrence import Attempt
-from chronex.model.records import LogRequest
+from chronex.model.records import Excerpt, LogRequest
 from chronex.model.states import AttemptState
 from chronex.run import LogDirectory
 from chronex.run.attempt_log import DEFAULT_LIMIT, LogReader

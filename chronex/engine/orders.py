@@ -7,11 +7,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from chronex.engine.execution_report import Report
-from chronex.engine.shared_logs import Excerpt
 from chronex.model.job import Job, Task, Work
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Usage
 from chronex.model.reasons import NO_REASON, Reason
-from chronex.model.records import Notice
+from chronex.model.records import Excerpt, Notice
 
 Inputs = Mapping[str, Mapping[str, str]]
 NO_INPUTS: Inputs = MappingProxyType({})

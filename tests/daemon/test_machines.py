@@ -15,11 +15,12 @@ import pytest
 
 from chronex.daemon import headless
 from chronex.daemon.maintenance import add_maintenance
-from chronex.engine.shared_logs import Excerpt, read_excerpt
+from chronex.engine.shared_logs import read_excerpt
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Job, Task
 from chronex.model.policies import StopMode
+from chronex.model.records import Excerpt
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.storage import journal
 from chronex.storage.records import EVERYTHING, Reading
