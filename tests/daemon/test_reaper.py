@@ -72,7 +72,7 @@ async def test_a_silent_node_is_given_up_when_its_time_is_over_and_not_with_the_
         if is_heard:
             store.update(lambda tx: Records(tx, START).put(replace(other, seen_ms=clock.wall_ms())))
 
-    monkeypatch.setattr(registration.asyncio, "sleep", sleep)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
     found = Registration(store, here, clock, lambda node: node)
     found.on_silence = lambda: told.append(clock.wall_ms())
     await found.renew(here)

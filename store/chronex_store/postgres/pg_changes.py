@@ -147,13 +147,19 @@ class ChangeWatch:
                 self._look(listener)
                 self._upkeep(listener)
                 self._sleep(listener, seconds)
-            except (StoreError, psycopg.Error):  # it is away: who reads or writes is told so, a sleeper sleeps on
+            except (StoreError, psycopg.Error):
                 if listener is not None:
                     listener.close()
+                    self._wake_for_outage()
                 listener = None
                 self._closing.wait(seconds)
         if listener is not None:
             listener.close()
+
+    def _wake_for_outage(self) -> None:
+        """It is away: whoever sleeps looks once, and is told so; and once more when it is back."""
+        self._of_others = None
+        self.moved()
 
     def _look(self, listener: Connection) -> None:
         found = self._ask(listener)

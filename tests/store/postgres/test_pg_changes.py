@@ -75,3 +75,24 @@ def test_the_last_of_a_burst_wakes_others_though_they_would_not_look(
         while other.view(lambda tx: tx.get(b"Ja")) != b"last":
             before, seen = seen, other.wait(seen, DEADLINE_S)
             assert seen != before, "nobody said that there was more"
+
+
+def test_who_sleeps_is_woken_when_the_server_goes_away_and_when_it_is_back(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who only looks would not find out: nothing changes in a store that does not answer."""
+    listeners: list[Connection] = []
+    look = ChangeWatch._look
+
+    def noted(self: ChangeWatch, listener: Connection) -> None:
+        look(self, listener)
+        listeners.append(listener)
+
+    monkeypatch.setattr(ChangeWatch, "_look", noted)
+    with PostgresStore.open(postgres_url) as store, PostgresStore.open(postgres_url) as other:
+        seen = store.wait(-1, 0)
+        until(lambda: listeners, "the first look")
+        with other.looking() as connection:
+            connection.execute("SELECT pg_terminate_backend(%s)", (listeners[0].info.backend_pid,))
+        until(lambda: store.wait(-1, 0) >= seen + 2, "to be woken twice")
+        assert listeners[-1] is not listeners[0]
