@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from textual.message import Message
 
 from chronex.clock import Clock
-from chronex.errors import ChronexError, StoreError
+from chronex.errors import ChronexError, StoreAwayError, StoreError
 from chronex.model.occurrence import ProcessIdentity
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
@@ -378,6 +378,11 @@ class Live:
             return None
         try:
             return store.view(lambda tx: read(Reading(tx)))
+        except StoreAwayError as error:
+            # A database that is away: the follower sleeps on beside it, so nobody else would tell.
+            if self._last.problem != str(error):
+                self._report_problem(str(error))
+            return None
         except (StoreError, OSError):
             return None  # the follower meets the same error and reports it
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from shlex import quote
 from typing import NamedTuple
 
-from chronex.channels.notice_message import NoticeMessage
+from msgspec.structs import replace
+
+from chronex.channels.notice_message import NoticeMessage, last_lines
 from chronex.engine.outbox import delivery_of
+from chronex.engine.shared_logs import read_excerpt
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, occurrence_id
 from chronex.model.reasons import text_of
-from chronex.model.records import Notice
+from chronex.model.records import Excerpt, Notice
 from chronex.model.states import AttemptState, OccurrenceState, is_final
 from chronex.storage.records import Reading
 from chronex.text.instants import local_datetime, rfc3339
@@ -31,7 +34,7 @@ class Sender(NamedTuple):
 
 
 class Composed(NamedTuple):
-    """The message without its output, and the log that has it where that is on this machine."""
+    """The message, and the log that has its output where that is on this machine; else the output is in it."""
 
     message: NoticeMessage
     log: str = ""
@@ -65,8 +68,11 @@ def compose(reading: Reading, notice: Notice, sender: Sender) -> Composed:
         replay=_replay(occurrence, sender),
         number=notice.tries + 1,
     )
-    if attempt is None or there or notice.kind == "started":
+    if attempt is None or notice.kind == "started":
         return Composed(message)
+    if there:
+        excerpt = read_excerpt(reading, attempt)
+        return Composed(message if excerpt is None else replace(message, output=_last_of(excerpt)))
     return Composed(message, attempt.log_path, attempt.log_limit, attempt.state is not AttemptState.RUNNING)
 
 
@@ -88,6 +94,14 @@ def _elsewhere(reading: Reading, attempt: Attempt | None, sender: Sender) -> str
     if owner is None or not sender.host_id or owner.host_id == sender.host_id:
         return ""
     return owner.host
+
+
+def _last_of(excerpt: Excerpt) -> tuple[str, ...]:
+    """Of a tail that was cut out of a line, the lines that are whole."""
+    if not excerpt.left_out:
+        return last_lines(excerpt.head + excerpt.tail)
+    _, is_cut, whole = excerpt.tail.partition(b"\n")
+    return last_lines(whole if is_cut else excerpt.tail)
 
 
 def _why(notice: Notice, occurrence: Occurrence | None, sender: Sender) -> str:

@@ -48,7 +48,7 @@ class NoticeMessage(Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     reason: str = ""
     failures_in_a_row: int = 0
-    # The last lines of the attempt that it speaks of; and where they are, if that is another machine.
+    # The last lines of the attempt that it speaks of; and where its whole output is, if that is another machine.
     output: tuple[str, ...] = ()
     output_on: str = ""
     why: str = ""
@@ -89,7 +89,8 @@ def page_of(message: NoticeMessage) -> str:
     lines = [f"{message.headline} on {message.host}" if message.host else message.headline, ""]
     lines += [f"{name + ':':<11}{value}" for name, value in facts_of(message)]
     if message.output:
-        lines += ["", f"The last {len(message.output)} lines of output:", "", *message.output]
+        where = f" on {message.output_on}" if message.output_on else ""
+        lines += ["", f"The last {len(message.output)} lines of output{where}:", "", *message.output]
     elif message.output_on:
         lines += ["", f"Its output is on {message.output_on}."]
     return "\n".join(lines) + "\n"

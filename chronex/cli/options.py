@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -172,6 +173,8 @@ JOB_FILE = "chronex.toml"
 CONFIG_VARIABLE = "CHRONEX_CONFIG"
 STORE_VARIABLE = "CHRONEX_STORE"
 _DATABASES = ("postgresql", "postgres")
+# One slash too few, or as libpq writes it in a string of its own; as a directory it would be shown with its password.
+_NEARLY_AN_ADDRESS = re.compile(r"postgres(ql)?:|(host|hostaddr|port|dbname|user|password|service) *=", re.IGNORECASE)
 # Paths that the shell has opened already, as `<(…)` and `< file`: a pipe there has a writer at its other end.
 _OPEN_ALREADY = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
@@ -211,13 +214,15 @@ def store_place(option: str | None, environ: Mapping[str, str] = os.environ) -> 
     if option == "":  # as of a variable that is not set
         raise UsageError("--store is empty; name a directory or a postgresql:// address, or leave it out")
     if chosen := option or environ.get(STORE_VARIABLE):
+        source = "--store" if option else STORE_VARIABLE  # the rest of an address may hold a password
         if (scheme := _scheme_of(chosen)) is None:
+            if _NEARLY_AN_ADDRESS.match(chosen):
+                raise UsageError(f"{source} is not written as an address; write postgresql://user@host:5432/database")
             return Path(chosen)
-        if scheme in _DATABASES:
+        if scheme.lower() in _DATABASES:
             from chronex_store.opening import read_place
 
             return read_place(chosen)
-        source = "--store" if option else STORE_VARIABLE  # what follows the scheme may hold a password
         raise UsageError(f"{source} is a {scheme} address, and a store is a directory or a postgresql:// address")
     from platformdirs import user_state_path
 

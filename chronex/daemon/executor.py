@@ -29,7 +29,7 @@ from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Attempt, Occurrence, occurrence_id, run_id
 from chronex.model.policies import CrashCheck, StopMode
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, text_of
-from chronex.model.records import Notice
+from chronex.model.records import Excerpt, Notice
 from chronex.model.states import AttemptState
 from chronex.run import AttemptRequest, AttemptResult, Cancellation, Hooks, RunContext, Started, stop_process
 from chronex.run.attempt_log import DEFAULT_LIMIT
@@ -47,6 +47,7 @@ from chronex.storage.ports import Store
 from chronex.storage.records import Reading
 
 T = TypeVar("T")
+ExcerptOf = Callable[[Attempt, str], Awaitable[Excerpt | None]]
 log = logging.getLogger(__name__)
 FULL_PAUSE_S = 1.0
 # A daemon that is stopping does not wait for ever: its successor takes up what is not recorded then.
@@ -151,10 +152,6 @@ class StopRequest(Cancellation):
             self.request(text_of(reason))
 
 
-async def _nothing_more(_attempt: Attempt) -> None:
-    """Nobody else waits for the end of an attempt."""
-
-
 class Executor:
     """Carries out orders. `on_unrecorded` is called when a start or an end could not be recorded.
 
@@ -181,7 +178,7 @@ class Executor:
         self._on_unrecorded = on_unrecorded
         self.on_end: Callable[[Attempt, AttemptState], None] = lambda attempt, state: None
         self.is_traced = False  # whether a collector is told of every attempt
-        self.on_recorded: Callable[[Attempt], Awaitable[None]] = _nothing_more  # its end is on record
+        self.excerpt_of: ExcerptOf | None = None  # where machines share the store: what all of them have of a log
         self.on_process_stopped: Callable[[], None] = lambda: None  # one that a hanging node had left running
         self.patience = StorePatience()
         self._stopped_here: set[str] = set()
@@ -461,6 +458,9 @@ class Executor:
                 return
             cancellation = self._cancellations[attempt.id]
             end = await self.checks.after_success(check, request, end, attempt, cancellation, end_of)
+        if self.excerpt_of is not None:
+            # With the end rather than after it: whoever reads of the end, to tell it to people, finds the output too.
+            end = end._replace(excerpt=await self.excerpt_of(attempt, result.log.name or attempt.log_path))
         self._forget(attempt)
         await self._record_end(attempt, end)
 
@@ -490,7 +490,6 @@ class Executor:
         fail_point("end recorded")
         self.runner.recorded(attempt.id)
         self.carry_out(orders)
-        await self.on_recorded(attempt)
 
     def _log_unrecorded(self, event: str, attempt: Attempt, error: StoreError) -> None:
         """The attempt stays recorded as running on this node, which is about to leave: a successor takes it up."""

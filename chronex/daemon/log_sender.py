@@ -10,9 +10,9 @@ from chronex.clock import Clock
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.engine import shared_logs
-from chronex.errors import LogDirectoryError, StoreError
+from chronex.errors import LogDirectoryError
 from chronex.model.occurrence import Attempt
-from chronex.model.records import LogRequest
+from chronex.model.records import Excerpt, LogRequest
 from chronex.model.states import AttemptState
 from chronex.run import LogDirectory
 from chronex.run.attempt_log import DEFAULT_LIMIT, LogReader
@@ -46,29 +46,20 @@ class LogSender:
     def periodic_task(self) -> PeriodicTask:
         return PeriodicTask("logs", EVERY_S, self.do)
 
-    async def share(self, attempt: Attempt) -> None:
-        """The attempt has ended, and that is on record: its beginning and its end are for everybody.
+    async def excerpt_of(self, attempt: Attempt, name: str) -> Excerpt | None:
+        """What every machine may have of the log of an attempt that has ended: its beginning and its end.
 
-        A store that is away or full keeps nothing from ending: the log is here, and `logs` says where.
+        A log that cannot be read keeps nothing from ending.
         """
-        if not self.shared_bytes:
-            return
+        if not self.shared_bytes or not name:
+            return None
         try:
-            found = await self._store.view_async(
-                lambda tx: Reading(tx).attempt(attempt.job, attempt.nominal_ms, attempt.task, attempt.number)
-            )
-            if found is None or not found.log_path:
-                return
-            data = await asyncio.to_thread(self._whole, found)
-            excerpt = shared_logs.cut_excerpt(data, self.shared_bytes)
-            now_ms = self._clock.wall_ms()
-            if data:
-                await self._store.update_async(
-                    lambda tx: shared_logs.put_excerpt(Records(tx, now_ms), found, excerpt), scope=of_jobs(found.job)
-                )
-        except (StoreError, LogDirectoryError, OSError) as problem:
+            data = await asyncio.to_thread(self._reader.whole, name)
+        except (LogDirectoryError, OSError) as problem:
             fields = {"attempt": attempt.id, "reason": str(problem)}
             log_event(log, "its log is on this machine alone", fields, logging.WARNING)
+            return None
+        return shared_logs.cut_excerpt(data, self.shared_bytes) if data else None
 
     async def do(self) -> None:
         """Answer what is requested; where nothing is, and the store has not changed, nothing is asked."""

@@ -26,7 +26,7 @@ from chronex.engine.commands import bound_dead_letters
 from chronex.engine.commands.boot_starts import start_jobs_of_boot
 from chronex.engine.commands.stopping import RESTART
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
-from chronex.engine.membership import KILL_AFTER_MS, STOP_AFTER_MS, TRUSTED_MS, is_any_silent, is_here
+from chronex.engine.membership import KILL_AFTER_MS, STOP_AFTER_MS, TRUSTED_MS, is_here
 from chronex.engine.takeover import IsKept, kept_by_nobody
 from chronex.errors import FencedError, StoreError, StoreFullError, StoreOutcomeUnknownError, StoreUnavailableError
 from chronex.failpoints import fail_point
@@ -80,7 +80,7 @@ class Daemon:
         self.clock = run_context.clock
         self.troubles = NodeTroubles(self.clock, self._tell_troubles)
         self.registration = Registration(store, node, self.clock, self._described)
-        self.registration.on_trusted = self._tell_keepers
+        self.registration.on_trusted, self.registration.on_silence = self._tell_keepers, self._take_over_again
         if isinstance(store, FailsOver):
             store.on_went_back = self._went_back
         engine.placement = lambda job: fits_node(job, self.node)
@@ -476,7 +476,8 @@ class Daemon:
             await self.store.update_async(mark, use_reserve=True)
 
     def _take_over_again(self) -> None:
-        """A process that a hanging node had left is gone: its end is recorded now rather than at the next pass."""
+        """A process that a hanging node had left is gone, or a node is silent for too long: that is recorded now
+        rather than at the next pass."""
         if not self._stopping.is_set():
             self._woken.set()
             self._must_take_over = True
@@ -556,12 +557,9 @@ class Daemon:
         aged_ms = self._ages.trusted_ms if doubt_ms else 0
         told = replace(self.node, aged_ms=aged_ms, doubt_ms=doubt_ms)
         try:
-            nodes = await self.registration.renew(told)
+            await self.registration.renew(told)
         except FencedError as error:
             self.fail(error)
-            return
-        if self.registration.is_shared and is_any_silent(nodes, self.node, self.clock.wall_ms()):
-            await self._reap()
 
     def age_ms(self) -> int:
         """The time by which things are too old to be kept."""

@@ -41,7 +41,7 @@ def add_maintenance(daemon: Daemon, logs: LogDirectory, settings: SchedulerSetti
         daemon.periodic.add(_by_one_node(daemon, task))
     if daemon.registration.is_shared:
         sender = LogSender(daemon.store, logs, daemon.clock, daemon.node.host_id, settings.logs.shared_bytes)
-        daemon.executor.on_recorded = sender.share
+        daemon.executor.excerpt_of = sender.excerpt_of
         daemon.periodic.add(sender.periodic_task())
         daemon.periodic.add(retention.own_logs_task())
     daemon.closers.append(channels.stop)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import socket
 from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 from uuid import uuid4
+from zlib import crc32
 
 from msgspec.structs import replace
 
 from chronex.clock import SYSTEM_CLOCK, Clock
-from chronex.engine.membership import LEASE_MS, RENEW_MS, TRUSTED_MS, refuse_lost, renewed
-from chronex.errors import ChronexError
+from chronex.engine.membership import (
+    LEASE_MS,
+    RENEW_MS,
+    TRUSTED_MS,
+    is_any_silent,
+    next_silence_ms,
+    refuse_lost,
+    renewed,
+)
+from chronex.errors import ChronexError, StoreError
 from chronex.model.event import Event
 from chronex.model.occurrence import Attempt
 from chronex.model.records import Node
@@ -22,10 +33,12 @@ from chronex.storage.ports import Store, Transaction, UpdateFn
 from chronex.storage.records import EVERYTHING, Reading, Records
 from chronex.storage.scopes import of_node
 from chronex.timing.zones import known_zone_version
+from chronex.torture_settings import paced
 from chronex.version import __version__
 
 NAME_VARIABLE = "CHRONEX_NODE"
 RENEW_S = RENEW_MS / 1000
+_TURNS_MS = 500
 # What whoever asks a node to stop has written into its record, and the node must not write over.
 _ASKED = ("stop_mode", "stop_within_ms", "stop_by", "stop_refused", "draining", "drained_by")
 
@@ -71,6 +84,11 @@ def clock_facts(clock: Clock) -> dict[str, int]:
     return {"clock_ahead_ms": SYSTEM_CLOCK.wall_ms() - clock.wall_ms(), **within}
 
 
+def _turn_ms(node: str) -> int:
+    """Not all nodes at one moment: to give one up needs the store to itself, and the first who does it is enough."""
+    return crc32(node.encode()) % paced(_TURNS_MS)
+
+
 class Registration:
     """Writes the record of one node. `describe` adds what may change while it works."""
 
@@ -78,6 +96,8 @@ class Registration:
         self._store, self._clock, self._describe = store, clock, describe
         self.node = node
         self.on_trusted: Callable[[int], None] = lambda sent_ms: None  # given the boot time of the sending
+        self.on_silence: Callable[[], None] = lambda: None  # another node is silent for so long that it is given up
+        self._looking: asyncio.Task[None] | None = None
         self.last_seen: list[Node] = []  # all nodes of a shared store, at the last heartbeat of this one
         self.trusted_until_ms: int | None = None  # by the boot time; None where nobody else works on the store
 
@@ -104,7 +124,21 @@ class Registration:
 
     async def renew(self, node: Node) -> list[Node]:
         """Say that this node lives; gives all nodes."""
-        return await self.put(renewed(node, self._clock.wall_ms()))
+        nodes = await self.put(renewed(node, self._clock.wall_ms()))
+        silent_ms, now_ms = next_silence_ms(nodes, self.node), self._clock.wall_ms()
+        is_soon = silent_ms is not None and silent_ms < now_ms + RENEW_MS
+        if self.is_shared and silent_ms is not None and is_soon and (self._looking is None or self._looking.done()):
+            pause_ms = max(0, silent_ms - now_ms) + _turn_ms(self.node.id)
+            self._looking = asyncio.get_running_loop().create_task(self._look_after(pause_ms))
+        return nodes
+
+    async def _look_after(self, pause_ms: int) -> None:
+        """Somebody is to be given up before our next heartbeat, unless it is heard: that would be too late."""
+        await asyncio.sleep(pause_ms / 1000)
+        with contextlib.suppress(StoreError):  # else after the next heartbeat
+            nodes = await self._store.view_async(lambda tx: Reading(tx).nodes())
+            if is_any_silent(nodes, self.node, self._clock.wall_ms()):
+                self.on_silence()
 
     async def refuse_stop(self, problem: str) -> None:
         """The answer to whoever asked for a restart, in place of the question."""

@@ -17,6 +17,7 @@ from chronex.engine.orders import AttemptEnd, Order
 from chronex.engine.plan import (
     Chance,
 )
+from chronex.engine.shared_logs import put_excerpt
 from chronex.engine.takeover import IsAlive, IsKept, take_over
 from chronex.errors import StaleClaimError
 from chronex.model.conditions import Found
@@ -239,6 +240,8 @@ class Engine:
                 if not records.is_written:
                     raise  # half of a decision must not be kept
                 return ()
+            if end.excerpt is not None:
+                put_excerpt(records, attempt, end.excerpt)
             decisions.start_queued(attempt.job)
             decisions.write()
             return tuple(decisions.orders)

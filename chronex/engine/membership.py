@@ -79,15 +79,23 @@ def seems_alive(node: Node, now_ms: int, process_lives: ProcessLives) -> bool:
 
 def is_any_silent(nodes: Iterable[Node], observer: Node, now_ms: int) -> bool:
     """Whether a look at the others would find one that is lost or gone, and not noted as such."""
-    if not _may_judge(observer, now_ms):
-        return False
-    for node in nodes:
-        if node.stopped_ms is not None or is_here(node, observer):
-            continue
-        silent_ms = now_ms - node.seen_ms
-        if silent_ms > (node.lease_ms + SLACK_MS if node.lost_ms is None else TAKEOVER_MS):
-            return True
-    return False
+    silent_ms = next_silence_ms(nodes, observer)
+    return silent_ms is not None and silent_ms <= now_ms and _may_judge(observer, now_ms)
+
+
+def next_silence_ms(nodes: Iterable[Node], observer: Node) -> int | None:
+    """When the first of the others is to be found lost or gone, unless it is heard before that.
+
+    An observer that looked with its own heartbeats alone would be late by the time between two of them.
+    """
+    return min(
+        (
+            node.seen_ms + (node.lease_ms + SLACK_MS if node.lost_ms is None else TAKEOVER_MS) + 1
+            for node in nodes
+            if node.stopped_ms is None and not is_here(node, observer)
+        ),
+        default=None,
+    )
 
 
 def is_here(node: Node, observer: Node | None) -> bool:

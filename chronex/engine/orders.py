@@ -10,7 +10,7 @@ from chronex.engine.execution_report import Report
 from chronex.model.job import Job, Task, Work
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Usage
 from chronex.model.reasons import NO_REASON, Reason
-from chronex.model.records import Notice
+from chronex.model.records import Excerpt, Notice
 
 Inputs = Mapping[str, Mapping[str, str]]
 NO_INPUTS: Inputs = MappingProxyType({})
@@ -81,3 +81,4 @@ class AttemptEnd(NamedTuple):
     task_state: dict[str, str | None] | None = None  # a name with None is removed
     values: dict[str, str] | None = None  # for those that need it
     values_problem: str = ""
+    excerpt: Excerpt | None = None  # what of its log is for every machine of a shared store

@@ -8,12 +8,11 @@ requested, or the whole log once. What was sent for a request is removed when th
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from chronex.model.occurrence import Attempt
-from chronex.model.records import LogPiece, LogRequest
+from chronex.model.records import Excerpt, LogPiece, LogRequest
 from chronex.model.states import AttemptState
 from chronex.storage import keys
 from chronex.storage.records import Reading, Records
@@ -39,14 +38,6 @@ class PieceKind(StrEnum):
     TAIL = "t"
     LIVE = "l"
     WHOLE = "w"
-
-
-class Excerpt(NamedTuple):
-    """What is kept of the log of an attempt that has ended; `left_out` bytes lie between the two."""
-
-    head: bytes
-    tail: bytes
-    left_out: int
 
 
 def cut_excerpt(log: bytes, shared_bytes: int) -> Excerpt:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from msgspec import Struct
 
 from chronex.model.event import Event
@@ -148,6 +150,14 @@ class TaskState(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True)
     value: str
     updated_ms: int = 0
     is_removed: bool = False
+
+
+class Excerpt(NamedTuple):
+    """What is kept of the log of an attempt that has ended; `left_out` bytes lie between the two."""
+
+    head: bytes
+    tail: bytes
+    left_out: int
 
 
 class LogPiece(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -24,6 +24,8 @@ def test_a_duration_must_be_one_and_longer_than_nothing(text: str, why: str) -> 
             "for a store in a directory, and postgresql://ann@db/jobs is a database",
         ),
         ("mysql://ann:s3cret@db/jobs", {}, "--store is a mysql address"),
+        ("postgresql:/ann:s3cret@db/jobs", {}, "--store is not written as an address; .* postgresql://user@host"),
+        (None, {"CHRONEX_STORE": "host=db password=s3cret"}, "CHRONEX_STORE is not written as an address"),
         (None, {"CHRONEX_STORE": "redis+tls://:s3cret@db"}, "CHRONEX_STORE is a redis\\+tls address"),
     ],
 )

@@ -92,8 +92,10 @@ class SenderOnMachine:
 
     def end(self) -> None:
         self.attempt = replace(self.attempt, state=AttemptState.SUCCESS, finished_ms=START + 5_000)
+        excerpt = asyncio.run(self.sender.excerpt_of(self.attempt, self.attempt.log_path))
         self.put(self.attempt)
-        asyncio.run(self.sender.share(self.attempt))
+        if excerpt is not None:
+            self.store.update(lambda tx: shared_logs.put_excerpt(Records(tx, START), self.attempt, excerpt))
 
     @property
     def remote(self) -> RemoteLog:

@@ -18,6 +18,7 @@ from chronex.daemon.channel_sender import ChannelSender
 from chronex.engine import outbox
 from chronex.engine.commands import Actor, trigger
 from chronex.engine.orders import AttemptEnd, Launch
+from chronex.engine.shared_logs import cut_excerpt
 from chronex.engine.update import apply_jobs
 from chronex.model.channels import Channel, ChannelKind
 from chronex.model.job import Job, Task
@@ -64,7 +65,7 @@ def nodes(postgres_url: str) -> Iterator[list[RacingNode]]:
         yield found
 
 
-def fail(node: RacingNode, name: str) -> None:
+def fail(node: RacingNode, name: str, end: AttemptEnd = FAILED) -> None:
     """A run of the job fails on this node, in the scopes that its daemon would use."""
     store = node.store
     actor, now_ms = Actor("test", "cli", "test"), store.now()
@@ -72,18 +73,18 @@ def fail(node: RacingNode, name: str) -> None:
     now_ms = store.now()
     for order in node.engine.tick(now_ms, now_ms).orders:
         assert isinstance(order, Launch)
-        ended = node.engine.ended(order.attempt, FAILED, store.now())
+        ended = node.engine.ended(order.attempt, end, store.now())
         store.update(ended, use_reserve=True, scope=scopes.of_jobs(name))
 
 
-def senders(nodes: list[RacingNode], directory: Path) -> list[ChannelSender]:
+def senders(nodes: list[RacingNode], directory: Path, host_id: str = "") -> list[ChannelSender]:
     context = RunContext.of_this_process(LogDirectory(directory / "logs"))
     fields = {name: getattr(context, name) for name in context.__dataclass_fields__}
     return [
         ChannelSender(
             node.store,
             RunContext(**{**fields, "clock": node.store.clock()}),
-            Sender("host", node.name, store="shared"),
+            Sender("host", node.name, host_id, store="shared"),
         )
         for node in nodes
     ]
@@ -106,6 +107,41 @@ def test_four_nodes_that_send_at_once_send_each_notice_once_and_in_order(
         while waiting(nodes[0].store, "chat"):
             asyncio.run(asyncio.wait_for(send(some), 60))
     assert told(server) == [f"{name} failed" for name in names]
+
+
+MANY = b"".join(b"line %d\n" % number for number in range(100))
+
+
+def test_a_notice_has_the_last_lines_of_output_that_another_machine_shares(
+    nodes: list[RacingNode], tmp_path: Path
+) -> None:
+    """The whole log is not here; what its node wrote into the store with the end of the attempt is."""
+    shared = {
+        "short": cut_excerpt(b"first line\nlast words\n", 64),
+        "long": cut_excerpt(MANY, 66),  # its tail begins in the middle of a line
+        "one-line": cut_excerpt(b"x" * 100, 64),
+        "silent": None,
+    }
+    with web_server() as server:
+        apply_jobs(nodes[0].store, [job(name, server, "chat") for name in shared], nodes[0].store.now())
+        for name, excerpt in shared.items():
+            fail(nodes[0], name, FAILED._replace(excerpt=excerpt))
+        (sender,) = senders(nodes[1:2], tmp_path, host_id=nodes[1].name)
+
+        async def send() -> None:
+            await sender.start_due()
+            await sender.all_sent()
+
+        while waiting(nodes[0].store, "chat"):
+            asyncio.run(asyncio.wait_for(send(), 60))
+    messages = [json.loads(request.body) for request in server.requests]
+    assert {one["job"]: tuple(one["output"]) for one in messages} == {
+        "short": ("first line", "last words"),
+        "long": tuple(f"line {number}" for number in range(94, 100)),
+        "one-line": ("x" * 48,),
+        "silent": (),
+    }
+    assert {one["output_on"] for one in messages} == {nodes[0].name}
 
 
 def test_a_run_that_is_asked_for_fails_and_is_told_while_another_node_decides(nodes: list[RacingNode]) -> None:

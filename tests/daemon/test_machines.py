@@ -14,11 +14,14 @@ from typing import Any
 import pytest
 
 from chronex.daemon import headless
+from chronex.daemon.maintenance import add_maintenance
+from chronex.engine.shared_logs import read_excerpt
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Job, Task
 from chronex.model.policies import StopMode
-from chronex.model.states import OccurrenceState
+from chronex.model.records import Excerpt
+from chronex.model.states import AttemptState, OccurrenceState
 from chronex.storage import journal
 from chronex.storage.records import EVERYTHING, Reading
 from chronex_store.postgres.pg_address import read_address
@@ -248,7 +251,10 @@ def _states(store: PostgresStore, job: str) -> list[OccurrenceState]:
 def test_no_question_to_the_database_is_asked_on_the_thread_of_the_loop(
     postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that does not answer would hold up timeouts, cancels and output; only the beginning may wait for it."""
+    """One that does not answer would hold up timeouts, cancels and output; only the beginning may wait for it.
+
+    Also: whoever finds the end of an attempt finds its output with it. Another node may tell people at once.
+    """
     asked: list[str] = []
     begun = threading.Event()
 
@@ -265,16 +271,19 @@ def test_no_question_to_the_database_is_asked_on_the_thread_of_the_loop(
     for name in ("_view", "_begin", "_send"):
         noted(name)
     monkeypatch.setenv("CHRONEX_STATE_DIR", str(tmp_path / "state"))
-    job = Job(id="a", schedule="* * * * * *", tasks=(Task(name="main", run="true"),))
+    job = Job(id="a", schedule="* * * * * *", tasks=(Task(name="main", run="echo told"),))
+    told: list[Excerpt | None] = []
     with PostgresStore.open(postgres_url) as store:
         apply_jobs(store, [job], store.now())
         daemon = headless._build_daemon(store, read_address(postgres_url), SchedulerSettings())
+        add_maintenance(daemon, daemon.executor.run_context.logs, SchedulerSettings())
         daemon.on_begun = begun.set
 
         async def until_some_ended() -> None:
             running = asyncio.get_running_loop().create_task(daemon.run())
-            while not await store.view_async(lambda tx: Reading(tx).finished(limit=1)):
-                await asyncio.sleep(0.05)
+            while not told:
+                told.extend(await store.view_async(lambda tx: _excerpts_of_ended(Reading(tx), "a")))
+                await asyncio.sleep(0.01)
             daemon.stop(StopMode.DRAIN)
             await running
 
@@ -282,6 +291,13 @@ def test_no_question_to_the_database_is_asked_on_the_thread_of_the_loop(
     end_all(tmp_path / "state")
     assert begun.is_set()
     assert asked == []
+    assert {None if one is None else one.head for one in told} == {b"told\n"}
+
+
+def _excerpts_of_ended(reading: Reading, job: str) -> list[Excerpt | None]:
+    """What is shared of the log of every attempt that has ended, as one look at the store finds it."""
+    attempts = [one for run in reading.occurrences(job) for one in reading.attempts(job, run.nominal_ms)]
+    return [read_excerpt(reading, one) for one in attempts if one.state is not AttemptState.RUNNING]
 
 
 CANARY = "c4nary-s3cret"

@@ -9,13 +9,13 @@ from random import Random
 
 import pytest
 
-from chronex.engine.membership import TAKEOVER_MS
+from chronex.engine.membership import LEASE_MS, RENEW_MS, SLACK_MS, TAKEOVER_MS
 from chronex.model.job import Job, Task
 from chronex.model.policies import OverlapPolicy, RetryPolicy
 from chronex.model.reasons import text_of
 from chronex.model.states import is_final
 from chronex.storage.records import EVERYTHING, Reading
-from tests.kit.cluster import Cluster, Machine
+from tests.kit.cluster import STEP_MS, Cluster, Machine
 from tests.kit.machine import START
 from tests.verify.assertion import broken
 
@@ -120,6 +120,30 @@ def test_a_frozen_node_lets_nothing_begin_that_was_taken_from_it() -> None:
     assert [one.host for one in cluster.begun] == [other.name]
     cluster.run(5_000)
     assert [one.host for one in cluster.begun] == [other.name]
+    assert findings(cluster) == []
+
+
+@pytest.mark.parametrize("phase_ms", [0, 1_000, 2_000])
+def test_a_claim_of_a_dead_node_moves_at_once_when_its_silence_is_over(phase_ms: int) -> None:
+    """Whenever the other one's own heartbeats are: 17 s after the last one of the dead node, and a step."""
+    job = Job(id="job", schedule="@every 1h", tasks=(Task(name="one", run=("true",)),))
+    cluster = Cluster([job], 2, 1, START)
+    dead, other = cluster.machines
+    other.is_on = False
+    cluster.run(RENEW_MS + phase_ms)
+    other.is_on = True
+    cluster.run(60 * MINUTE - RENEW_MS - phase_ms - 20_000)
+    cluster.drain(other.name)
+    cluster.run(2 * RENEW_MS)
+    while not dead.claimed:
+        cluster.run(1_000)
+    cluster.drain(other.name, draining=False)
+    dead.switch_off()
+    silent_since_ms = dead.word_sent_ms
+    cluster.run(20_000)
+    (moved,) = cluster.begun
+    assert moved.host == other.name
+    assert moved.attempt.created_ms - silent_since_ms == LEASE_MS + SLACK_MS + STEP_MS
     assert findings(cluster) == []
 
 

@@ -20,6 +20,7 @@ from chronex.engine.membership import (
     STOP_AFTER_MS,
     TRUSTED_MS,
     is_any_silent,
+    next_silence_ms,
     refuse_lost,
     renewed,
 )
@@ -71,6 +72,7 @@ class Machine:
     engine: Engine | None = None
     word_sent_ms: int = 0
     reaped_ms: int = 0
+    looks_at: int | None = None  # when another is to be given up, as far as was known at the last word
     sleeps_until: int = 0  # unless the store changes, as a daemon does
     seen: int = -1
     claimed: list[Launch] = field(default_factory=list)  # claimed, their start not on record
@@ -130,6 +132,7 @@ class Machine:
         try:
             self._open_recorded()
             self._say_word()
+            self._look()
             self._record_starts()
             self._record_ends()
             self._tick()
@@ -193,8 +196,17 @@ class Machine:
 
         self.cluster.store.update(write)
         self.word_sent_ms = now
-        is_silent = self.cluster.store.view(lambda tx: is_any_silent(Reading(tx).nodes(), told, now))
-        if is_silent or now - self.reaped_ms >= REAP_EVERY_MS:
+        self.looks_at = self.cluster.store.view(lambda tx: next_silence_ms(Reading(tx).nodes(), told))
+        if now - self.reaped_ms >= REAP_EVERY_MS:
+            self._take_over()
+
+    def _look(self) -> None:
+        """At those who are to be given up unless they were heard, as the daemon's registration does."""
+        assert self.node is not None
+        here, now = self.node, self.cluster.now
+        if self.looks_at is None or now < self.looks_at:
+            return
+        if self.cluster.store.view(lambda tx: is_any_silent(Reading(tx).nodes(), here, now)):
             self._take_over()
 
     def _take_over(self) -> None:

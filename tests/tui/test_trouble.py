@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
 
+from chronex.errors import StoreAwayError
 from chronex.model.event import Event
 from chronex.model.job import Job, JobProgress, Task
 from chronex.model.occurrence import Occurrence
@@ -17,11 +18,12 @@ from chronex.model.reasons import free_text, of_task
 from chronex.model.records import Record
 from chronex.model.states import OccurrenceState
 from chronex.storage.journal import append
-from chronex.storage.ports import Transaction
+from chronex.storage.ports import Store, T, Transaction, ViewFn
 from chronex.storage.records import Records
-from chronex_store import LmdbStore
+from chronex.testing import FakeClock
+from chronex_store import LmdbStore, MemoryStore
 from chronex_tui.app import StartOptions
-from chronex_tui.data import DataArrived, JobRead
+from chronex_tui.data import DataArrived, JobRead, Live
 from chronex_tui.model.board_lines import no_jobs
 from chronex_tui.model.snapshot import Snapshot
 from tests.tui.driving import app_on, driven
@@ -286,3 +288,37 @@ async def test_the_dashboard_says_why_a_store_cannot_be_opened(tmp_path: Path) -
         frame = await driver.press()
     assert "The store cannot be opened." in frame
     assert "No jobs yet" not in frame
+
+
+class _AwayAtTimes(MemoryStore):
+    """As one on a database, which can be away while its change counter stands still."""
+
+    path, shown = Path("nowhere"), "postgresql://db/jobs"
+    is_away = False
+
+    def view(self, fn: ViewFn[T]) -> T:
+        if self.is_away:
+            raise StoreAwayError(f"{self.shown} does not answer any more")
+        return super().view(fn)
+
+    def is_missing(self) -> bool:
+        return False
+
+    def open(self) -> Store:
+        return self
+
+    def release(self, store: Store) -> None:
+        return
+
+
+def test_a_database_that_is_away_is_told_once_and_no_longer_than_that() -> None:
+    posted: list[object] = []
+    store = _AwayAtTimes()
+    live = Live(store, FakeClock(NOW), posted.append)
+    live._open()
+    for is_away in (False, True, True, False):
+        store.is_away = is_away
+        live._read_board()
+    told = [one.problem for one in posted if isinstance(one, Snapshot)]
+    assert told == ["", "postgresql://db/jobs does not answer any more", ""]
+    live.close()

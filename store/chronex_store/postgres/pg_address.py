@@ -51,7 +51,7 @@ class PostgresAddress:
 
 
 def is_postgres(text: str) -> bool:
-    return text.startswith(SCHEMES)
+    return text.lower().startswith(SCHEMES)
 
 
 def read_address(text: str) -> PostgresAddress:
@@ -59,14 +59,17 @@ def read_address(text: str) -> PostgresAddress:
     scheme, _, rest = text.partition("://")
     rest, _, query = rest.partition("?")
     authority, _, database = rest.partition("/")
-    login, _, hosts = authority.rpartition("@")
+    login, has_login, hosts = authority.rpartition("@")
+    if "@" in database or (not has_login and "@" in query):
+        # A password with a / or ? in it: the rest of it would be taken for the database, and shown.
+        raise StoreRefusedError(f"{_UNREADABLE}: an @ stands behind the host; {_HINT}")
     user, _, password = login.partition(":")
     given = {"user": user, "password": password, "dbname": database, **_hosts(hosts), **_options(query)}
-    parameters = {name: _decoded(value) for name, value in given.items() if value}
+    parameters = {name: _decoded(value, is_shown=name not in _SECRETS) for name, value in given.items() if value}
     schema = parameters.pop("schema", DEFAULT_SCHEMA)
     if not _SCHEMA_NAME.fullmatch(schema):
         raise StoreRefusedError(f"schema={schema} is no name for one; use a-z, 0-9 and _, at most 41 of them")
-    shown = f"{scheme}://{user}{'@' if user else ''}{hosts}{'/' if database else ''}{database}"
+    shown = f"{scheme.lower()}://{user}{'@' if user else ''}{hosts}{'/' if database else ''}{database}"
     told = [part for part in query.split("&") if part and part.partition("=")[0] not in _SECRETS]
     return PostgresAddress(parameters, schema, f"{shown}?{'&'.join(told)}" if told else shown)
 
@@ -93,10 +96,13 @@ def _options(query: str) -> dict[str, str]:
     return found
 
 
-def _decoded(text: str) -> str:
+def _decoded(text: str, *, is_shown: bool) -> str:
     if _BAD_ESCAPE.search(text):
         raise StoreRefusedError(f"{_UNREADABLE}: a % is not followed by two digits; {_HINT}")
     try:
-        return unquote(text, errors="strict")
+        found = unquote(text, errors="strict")
     except UnicodeDecodeError:
         raise StoreRefusedError(f"{_UNREADABLE}: it is not UTF-8; {_HINT}") from None
+    if "\0" in found or (is_shown and not found.isprintable()):
+        raise StoreRefusedError(f"{_UNREADABLE}: it has a character that cannot be shown; {_HINT}")
+    return found

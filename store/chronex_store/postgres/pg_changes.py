@@ -58,9 +58,11 @@ class ChangeWatch:
         writer: str,
         hints: Hints,
         upkeep: Callable[[Connection], object] = lambda _: None,
+        own_backend: Callable[[], int | None] = lambda: None,
     ) -> None:
-        """`upkeep` is given the watcher's connection after each look."""
+        """`upkeep` is given the watcher's connection after each look; `own_backend` tells whose words are our own."""
         self._connections, self._hints, self._upkeep = connections, hints, upkeep
+        self._own_backend = own_backend
         self._writer = writer
         self._condition = threading.Condition()
         self._counter = 0
@@ -145,13 +147,19 @@ class ChangeWatch:
                 self._look(listener)
                 self._upkeep(listener)
                 self._sleep(listener, seconds)
-            except (StoreError, psycopg.Error):  # it is away: who reads or writes is told so, a sleeper sleeps on
+            except (StoreError, psycopg.Error):
                 if listener is not None:
                     listener.close()
+                    self._wake_for_outage()
                 listener = None
                 self._closing.wait(seconds)
         if listener is not None:
             listener.close()
+
+    def _wake_for_outage(self) -> None:
+        """It is away: whoever sleeps looks once, and is told so; and once more when it is back."""
+        self._of_others = None
+        self.moved()
 
     def _look(self, listener: Connection) -> None:
         found = self._ask(listener)
@@ -165,8 +173,14 @@ class ChangeWatch:
         assert row is not None
         return int(row[0])
 
+    def _own_pids(self, listener: Connection) -> tuple[int | None, int]:
+        return self._own_backend(), listener.info.backend_pid
+
     def _sleep(self, listener: Connection, seconds: float) -> None:
-        """Until the server passes a word on, in short turns so that a store that is closed need not wait for it."""
+        """Until the server passes a word of another on, in short turns so that a store that is closed need not wait.
+
+        Of our own commits everybody here knows already: to look after each would be a question for nothing.
+        """
         left = seconds
         while left > 0 and not self._closing.is_set():
             if self._hints.must_tell():
@@ -174,7 +188,7 @@ class ChangeWatch:
             turn = min(left, _TURN_S)
             if self._connections.is_pooled:
                 self._closing.wait(turn)
-            elif any(True for _ in listener.notifies(timeout=turn, stop_after=1)):
+            elif any(word.pid not in self._own_pids(listener) for word in listener.notifies(timeout=turn)):
                 return
             left -= turn
 

@@ -63,7 +63,9 @@ _REFUSALS = (
     (re.compile(r'role "[^"]*" does not exist'), "the server does not know this user; make it with: createuser NAME"),
     (re.compile(r"unsupported startup parameter"),
      "the connection pooler refuses our settings; add `ignore_startup_parameters = options` to its configuration"),
-    (re.compile(r"no pg_hba\.conf entry|not permitted to log in|permission denied for database"),
+    (re.compile(r"definition of service"),
+     "no service file has it; write it into ~/.pg_service.conf, or name its file in PGSERVICEFILE"),
+    (re.compile(r"no pg_hba\.conf entry|pg_hba\.conf rejects|not permitted to log in|permission denied for database"),
      "the server does not let this user in from here; its pg_hba.conf and GRANT CONNECT decide that"),
     (re.compile(r"invalid (connection option|sslmode|port|integer|channel_binding)|certificate|SSL"),
      "the connection could not be made as the address asks for it"),
@@ -73,7 +75,8 @@ _REFUSALS = (
 # What may be another time: a failover is under way, or somebody leaves.
 _NOT_NOW = (
     (re.compile(r"session is read-only|cannot execute .* in a read-only transaction|read-only transaction"),
-     "only a standby answers, which takes no writes; if no failover is under way, name the primary in the address"),
+     "only a standby answers, which takes no writes; if no failover is under way, name the primary in the address, "
+     "or reset default_transaction_read_only of the user"),
     (re.compile(r"too many connections|remaining connection slots|too many clients|no more connections allowed"),
      "the server has no connection left; each daemon needs four: raise max_connections, or end what holds them"),
     (re.compile(r"the database system is (starting up|shutting down|in recovery mode)"),

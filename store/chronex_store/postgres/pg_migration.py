@@ -52,6 +52,11 @@ def layout_of(connection: Connection, address: PostgresAddress) -> int | None:
         row = connection.execute(f"SELECT number FROM {address.schema}.layout").fetchone()
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
         return None
+    except psycopg.errors.UndefinedColumn:
+        raise StoreRefusedError(
+            f"{address.shown}: the schema {address.schema} holds tables of something else; "
+            "name another one in the address: ?schema=chronex_jobs"
+        ) from None
     return None if row is None else int(row[0])
 
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 from uuid import UUID, uuid4
 
 import psycopg
+from psycopg.pq import TransactionStatus
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import (
@@ -105,6 +106,7 @@ class PostgresStore:
             self._writer_name,
             self._hints,
             lambda connection: self._has_marked and sweep.work(connection),
+            self._own_backend,
         )
 
     @classmethod
@@ -211,20 +213,28 @@ class PostgresStore:
 
     def _view(self, fn: ViewFn[T]) -> T:
         with self._connections.reader() as connection:
-            try:
-                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                for query, parameters in self._connections.settings():
-                    connection.execute(query, parameters)
-            except psycopg.Error as error:
-                raise translate_pg(error, self.address) from None
-            tx = PostgresReading(self._asking(connection))
+            tx = PostgresReading(self._beginning(connection))
             try:
                 result = fn(tx)
             finally:
                 tx.end()
-            with contextlib.suppress(psycopg.Error):  # it has been read; the connection is looked at next time
-                connection.execute("COMMIT")
+            if connection.info.transaction_status is not TransactionStatus.IDLE:  # it has asked for something
+                self.round_trips += 1
+                with contextlib.suppress(psycopg.Error):  # it has been read; the connection is looked at next time
+                    connection.execute("COMMIT")
             return result
+
+    def _beginning(self, connection: Connection) -> Ask:
+        """The transaction of a view begins with its first question, in one round trip."""
+        ask = self._asking(connection)
+        begin: list[Query] = [("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", ()), *self._connections.settings()]
+
+        def ask_first(*queries: Query) -> list[list[tuple[Any, ...]]]:
+            answers = ask(*begin, *queries)[len(begin) :]
+            begin.clear()
+            return answers
+
+        return ask_first
 
     def _asking(self, connection: Connection) -> Ask:
         def ask(*queries: Query) -> list[list[tuple[Any, ...]]]:
@@ -417,6 +427,11 @@ class PostgresStore:
         query = f"SELECT token FROM {self.address.schema}.commit_mark WHERE writer = %s FOR UPDATE"
         rows = connection.execute(query, (self._writer_name,)).fetchall()
         return any(found == token for (found,) in rows)
+
+    def _own_backend(self) -> int | None:
+        """The process of the server that works for our writer, by which it names who has sent a word."""
+        writer = self._writer
+        return None if writer is None or writer.closed else writer.info.backend_pid
 
     def _drop_writer(self) -> None:
         if self._writer is not None:

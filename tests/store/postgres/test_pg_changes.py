@@ -8,9 +8,10 @@ import pytest
 
 from chronex.testing.clock import FakeClock
 from chronex_store.postgres import pg_changes
-from chronex_store.postgres.pg_changes import Hints
+from chronex_store.postgres.pg_changes import ChangeWatch, Hints
+from chronex_store.postgres.pg_connections import Connection
 from chronex_store.postgres.pg_store import PostgresStore
-from tests.kit.waits import DEADLINE_S
+from tests.kit.waits import DEADLINE_S, until
 
 
 def test_a_burst_is_told_at_its_beginning_and_once_after_its_end() -> None:
@@ -42,6 +43,26 @@ def put(store: PostgresStore, value: bytes) -> None:
     store.update(lambda tx: tx.put(b"Ja", value))
 
 
+def test_nobody_looks_for_what_it_has_committed_itself(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[Connection] = []
+    look = ChangeWatch._look
+
+    def noted(self: ChangeWatch, listener: Connection) -> None:
+        looks.append(listener)
+        look(self, listener)
+
+    monkeypatch.setattr(ChangeWatch, "_look", noted)
+    monkeypatch.setattr(pg_changes, "POLL_S", 10 * DEADLINE_S)
+    with PostgresStore.open(postgres_url) as writer, PostgresStore.open(postgres_url) as other:
+        writer.wait(-1, 0)
+        until(lambda: looks, "the first look, after which it listens")
+        before = writer._changes._of_others
+        put(writer, b"own")
+        put(other, b"of another")
+        until(lambda: writer._changes._of_others != before, "the other one's commit")
+        assert len(looks) <= 2, "one at first, and one for the word of the other"
+
+
 def test_the_last_of_a_burst_wakes_others_though_they_would_not_look(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,3 +75,24 @@ def test_the_last_of_a_burst_wakes_others_though_they_would_not_look(
         while other.view(lambda tx: tx.get(b"Ja")) != b"last":
             before, seen = seen, other.wait(seen, DEADLINE_S)
             assert seen != before, "nobody said that there was more"
+
+
+def test_who_sleeps_is_woken_when_the_server_goes_away_and_when_it_is_back(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who only looks would not find out: nothing changes in a store that does not answer."""
+    listeners: list[Connection] = []
+    look = ChangeWatch._look
+
+    def noted(self: ChangeWatch, listener: Connection) -> None:
+        look(self, listener)
+        listeners.append(listener)
+
+    monkeypatch.setattr(ChangeWatch, "_look", noted)
+    with PostgresStore.open(postgres_url) as store, PostgresStore.open(postgres_url) as other:
+        seen = store.wait(-1, 0)
+        until(lambda: listeners, "the first look")
+        with other.looking() as connection:
+            connection.execute("SELECT pg_terminate_backend(%s)", (listeners[0].info.backend_pid,))
+        until(lambda: store.wait(-1, 0) >= seen + 2, "to be woken twice")
+        assert listeners[-1] is not listeners[0]

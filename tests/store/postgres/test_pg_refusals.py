@@ -63,6 +63,18 @@ def test_a_standby_is_called_one(postgres_url: str) -> None:
         PostgresStore.open(reader)
 
 
+def test_a_service_that_no_file_has_is_called_that(postgres_url: str) -> None:
+    with pytest.raises(StoreRefusedError, match=r"no service file has it; .*pg_service.conf"):
+        PostgresStore.open("postgresql://?service=chronex_nowhere")
+
+
+def test_a_schema_of_somebody_else_is_left_alone(postgres_url: str) -> None:
+    schema = f"{read_address(postgres_url).schema}_foreign"
+    sql(postgres_url, f"CREATE SCHEMA {schema}", f"CREATE TABLE {schema}.layout (x int)")
+    with pytest.raises(StoreRefusedError, match=rf"{schema} holds tables of something else; name another .*schema="):
+        PostgresStore.open(f"{postgres_url}_foreign")
+
+
 def test_a_server_without_a_free_connection_says_so(postgres_url: str) -> None:
     with pytest.raises(StoreAwayError, match=r"no connection left; .* raise max_connections"):
         PostgresStore.open(role(postgres_url, "crowd", "CONNECTION LIMIT 0"))

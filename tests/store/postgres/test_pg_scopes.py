@@ -323,6 +323,8 @@ def test_an_update_waits_for_the_network_a_few_times_whatever_its_size(emptied_u
         assert len(tick) == jobs
         assert trips(lambda: one.carry_out(tick[:1], AT)) == 2 + 2, "for its start and for its end"
         assert trips(lambda: one.register(AT)) == 2
+        assert trips(lambda: store.view(lambda tx: tx.get(b"Ja"))) == 2, "a view begins with its first question"
+        assert trips(lambda: store.view(lambda tx: None)) == 0
         assert trips(lambda: one.engine.take_over(lambda process: True, AT)) <= 9
 
 
