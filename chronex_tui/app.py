@@ -26,7 +26,7 @@ from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
 from chronex_tui.data import DataArrived, Live, StoreSource
 from chronex_tui.data_requests import DataRequests
-from chronex_tui.key_order import KeyOrder, is_typed
+from chronex_tui.key_order import EscapeParser, KeyOrder, is_typed
 from chronex_tui.model.available_actions import (
     ActionContext,
     action_for,
@@ -169,7 +169,12 @@ class ChronexApp(App[int]):
             super().refresh_css(animate)
 
     def get_driver_class(self) -> type[Driver]:
-        return exit_with_terminal(super().get_driver_class())
+        kind = super().get_driver_class()
+        # A driver makes its parser itself, by the name that its module has for it.
+        names = vars(sys.modules[kind.__module__])
+        if "XTermParser" in names:
+            names["XTermParser"] = EscapeParser
+        return exit_with_terminal(kind)
 
     def _handle_exception(self, error: Exception) -> None:
         """Textual would print the traceback with all local variables; whoever runs the app says it in a sentence."""

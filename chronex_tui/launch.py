@@ -118,7 +118,7 @@ def frame_lines(app: ChronexApp) -> list[list[Segment]]:
     """What is on the screen, line by line, with dialogs over the board."""
     from textual._compositor import LayoutUpdate
 
-    # The only use of Textual's private parts: it has no public way to the cells of a frame.
+    # Textual's private parts: it has no public way to the cells of a frame.
     update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
     assert isinstance(update, LayoutUpdate)
     return [[segment for strip in line for segment in strip] for line in update.strips]
