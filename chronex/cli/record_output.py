@@ -26,8 +26,8 @@ from chronex.timing.job_schedule import CUSTOM
 from chronex.timing.zones import Zone
 from chronex.views.filters import command_text
 from chronex.views.jobs import GLYPHS, MEANING, Detail, NextRun, Outcome, Retry, Row, Situation
-from chronex.views.nodes import NodeRow, concern_words
-from chronex.views.wording import full, retry_words, state_words, upcoming
+from chronex.views.nodes import WATCHED, NodeRow, Watch, concern_words
+from chronex.views.wording import full, retry_words, state_words, upcoming_if
 
 SITUATION_COLOURS = {
     Situation.RUNNING: ("cyan",),
@@ -42,6 +42,14 @@ SITUATION_COLOURS = {
 
 def situation_text(situation: Situation) -> str:
     return f"{GLYPHS[situation]} {situation}" if wants_unicode() else situation.value
+
+
+def state_text(row: Row, watch: Watch) -> str:
+    """The situation; what was left running without a scheduler may have ended, and then nobody knows how."""
+    left = watch.left_of(row.job.id)
+    if row.situation is Situation.RUNNING and left and not any(one.is_alive for one in left):
+        return "? unknown" if wants_unicode() else "unknown"
+    return situation_text(row.situation)
 
 
 def occurrence_line(occurrence: Occurrence) -> str:
@@ -165,11 +173,11 @@ _MARKS = {
 # -- a job in full, with the policies that hold after the cascade: text -------------------------------------------
 
 
-def detail_lines(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
+def detail_lines(detail: Detail, now_ms: int, zone: Zone, watch: Watch = WATCHED) -> Iterator[str]:
     job, row = detail.job, detail.row
     colours = SITUATION_COLOURS.get(row.situation, ())
-    yield f"{paint(terminal_safe(job.shown_name), 'bold')}  {paint(situation_text(row.situation), *colours)}"
-    yield f"  {_meaning(detail, now_ms, zone)}"
+    yield f"{paint(terminal_safe(job.shown_name), 'bold')}  {paint(state_text(row, watch), *colours)}"
+    yield f"  {_meaning(detail, now_ms, zone, watch)}"
     if job.description:
         yield f"  {terminal_safe(job.description)}"
     yield ""
@@ -178,9 +186,9 @@ def detail_lines(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
     yield from _parameters(job)
     yield f"zone       {terminal_safe(job.timezone)}"
     yield from _calendars(job)
-    yield from _upcoming(detail, now_ms, zone)
+    yield from _upcoming(detail, now_ms, zone, watch)
     yield from _may_wait(detail)
-    yield from _now(detail, now_ms, zone)
+    yield from _now(detail, now_ms, zone, watch)
     yield from _past(detail, zone)
     yield ""
     for task in job.tasks:
@@ -193,8 +201,10 @@ def detail_lines(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
     yield from (f"{key:10} {terminal_safe(value)}" for key, value in _policies(job))
 
 
-def _meaning(detail: Detail, now_ms: int, zone: Zone) -> str:
+def _meaning(detail: Detail, now_ms: int, zone: Zone, watch: Watch) -> str:
     job, row = detail.job, detail.row
+    if row.situation is Situation.RUNNING and watch.left_of(job.id):
+        return "begun by a scheduler that is gone"
     if row.situation is Situation.PAUSED:
         who = f" by {terminal_safe(job.progress.paused_by)}" if job.progress.paused_by else ""
         until = (
@@ -236,11 +246,12 @@ def _calendars(job: Job) -> Iterator[str]:
         yield f"           {terminal_safe(calendar_in_words(calendar))}"
 
 
-def _upcoming(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
+def _upcoming(detail: Detail, now_ms: int, zone: Zone, watch: Watch) -> Iterator[str]:
     if not detail.upcoming:
         yield "next       when those have completed" if detail.job.follows else "next       never"
     for number, run in enumerate(detail.upcoming):
-        yield f"{'next' if number == 0 else '':10} {full(run.nominal_ms, zone)}{_start(run, number, now_ms, zone)}"
+        start = _start(run, number, now_ms, zone, watch)
+        yield f"{'next' if number == 0 else '':10} {full(run.nominal_ms, zone)}{start}"
 
 
 def _may_wait(detail: Detail) -> Iterator[str]:
@@ -248,17 +259,24 @@ def _may_wait(detail: Detail) -> Iterator[str]:
         yield f"           each may wait for {terminal_safe(', '.join(detail.may_wait))}"
 
 
-def _start(run: NextRun, number: int, now_ms: int, zone: Zone) -> str:
-    away = f"   {upcoming(run.due_ms, now_ms, zone)}" if number == 0 else ""
+def _start(run: NextRun, number: int, now_ms: int, zone: Zone, watch: Watch) -> str:
+    when = upcoming_if(run.due_ms, now_ms, zone, has_scheduler=watch.has_scheduler)
+    away = f"   {when}{'' if watch.has_scheduler else ', if a scheduler runs'}" if number == 0 else ""
     if run.due_ms != run.nominal_ms:
-        away = f"   starts {full(run.due_ms, zone)}"
+        away = f"   {'starts' if watch.has_scheduler else 'would start'} {full(run.due_ms, zone)}"
     if run.moved is not None:
         away += f"   moved by {run.moved.calendar} from {full(run.moved.nominal_ms, zone)}"
     return away + ("" if run.is_drawn else " or later")
 
 
-def _now(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
-    for running in detail.running:
+def _now(detail: Detail, now_ms: int, zone: Zone, watch: Watch) -> Iterator[str]:
+    left = watch.left_of(detail.job.id)
+    for one in left:
+        since = full(one.attempt.started_ms or one.attempt.created_ms, zone)
+        where = f" by {one.attempt.owner}" if one.attempt.owner else ""
+        yield f"left       {one.attempt.task}, attempt {one.attempt.number}, begun {since}{where}"
+        yield f"           {one.words}"
+    for running in detail.running if not left else ():
         for attempt in running.attempts:
             since = brief_duration(max(0, now_ms - (attempt.started_ms or attempt.created_ms)))
             where = f" on {attempt.owner}" if attempt.owner else ""
@@ -266,7 +284,8 @@ def _now(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
             yield f"running    {attempt.task}, attempt {attempt.number}, for {since}{where}{pid}"
     for retry in detail.retries:
         reason = terminal_safe(text_of(retry.reason))
-        yield f"retry      {_retry_text(retry)} {upcoming(retry.at_ms, now_ms, zone)}: {reason}"
+        when = upcoming_if(retry.at_ms, now_ms, zone, has_scheduler=watch.has_scheduler)
+        yield f"retry      {_retry_text(retry)} {when}: {reason}"
     if detail.queued:
         yield f"queued     {len(detail.queued)}: {terminal_safe(text_of(detail.waits_for))}"
 

@@ -299,7 +299,9 @@ def next_run(
             return None
         not_before = max(job.progress.paused_until_ms, skipped_until_ms or 0)
     if pending:
-        found = [_drawn(o) for nominal in pending if (o := reading.occurrence(job.id, nominal)) is not None]
+        # One that runs is due as well where it is to be canceled, or ends at a deadline.
+        records = (reading.occurrence(job.id, nominal) for nominal in pending)
+        found = [_drawn(one) for one in records if one is not None and one.state is OccurrenceState.PENDING]
         drawn = [run for run in found if not_before is None or run.due_ms >= not_before]
         if drawn:
             return min(drawn, key=lambda run: run.due_ms)

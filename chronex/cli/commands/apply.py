@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from chronex.cli.options import Config, Form, StorePath, UsageError, check_format, choose, read_duration, store_place
-from chronex.cli.output import JobZones, err, print_result, zone_of
+from chronex.cli.output import JobZones, err, hinted, print_result, zone_of
 from chronex.cli.questions import ask, is_answered
 from chronex.cli.update_output import (
     change_line,
@@ -259,7 +259,7 @@ def _preview_lines(seen: Preview, options: ApplyOptions, zone: Callable[[str], Z
     if losses.are_most:
         yield f"REMOVES {losses.removed} of {losses.had} jobs: to apply this, say --prune"
     prune = ["--prune"] if losses.are_most else []
-    command = shlex.join(["chronex", "apply", *_named(options), *prune, "--basis", str(seen.basis)])
+    command = hinted(shlex.join(["chronex", "apply", *_named(options), *prune, "--basis", str(seen.basis)]))
     yield terminal_safe(f"dry run: nothing was changed; to apply exactly this: {command}")
 
 
