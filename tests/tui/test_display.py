@@ -41,7 +41,7 @@ def test_other_words_of_time() -> None:
     assert stamp(NOW // MINUTE * MINUTE + 13 * HOUR, NOW, HOME) == "Mon 03:56"
     assert stamp(NOW + 400 * DAY, NOW, HOME) == "20 Dec 2027"
     assert short_text(Reason(ReasonCode.EXIT_CODE, "exit code 1", "main")) == "exit 1"
-    assert short_text(Reason(ReasonCode.OVERLAP, "occ_1")) == "an earlier occurrence still runs: occ_1"
+    assert short_text(Reason(ReasonCode.OVERLAP, "occ_1")) == "an earlier occurrence still runs"
 
 
 def test_what_a_command_took_of_the_machine() -> None:

@@ -185,10 +185,10 @@ def _row(front: str, state: str, took: str, reason: str, colour: str | None) -> 
 
 
 def _reason(occurrence: Occurrence) -> str:
-    from chronex.model.reasons import text_of
+    from chronex.model.reasons import told_text
     from chronex.views.wording import state_words
 
-    words = [text_of(occurrence.reason)] if occurrence.reason else []
+    words = [told_text(occurrence.reason)] if occurrence.reason else []
     if occurrence.errors:
         words.insert(0, f"{state_words(occurrence.state, occurrence.errors)} ({occurrence.errors}):")
     if occurrence.recovery and occurrence.started_ms is not None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
-from chronex.model.reasons import ReasonCode, text_of
+from chronex.model.reasons import ReasonCode, text_of, told_text
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
@@ -192,12 +192,12 @@ def pause_links(reading: Reading, job: str, before_ms: int, names: dict[str, Any
         return []
     event = found[1]
     names["paused_by"], names["paused_ms"] = event.actor, event.at_ms
-    why = f": {text_of(event.reason)}" if event.reason else ""
+    why = f": {told_text(event.reason)}" if event.reason else ""
     return [Link(f"paused by {event.actor or 'someone'}{why}", event.at_ms, Source.JOURNAL)]
 
 
 def _outcome_link(occurrence: Occurrence, now_ms: int, watch: Watch) -> Link:
-    reason = f": {text_of(occurrence.reason)}" if occurrence.reason else ""
+    reason = f": {told_text(occurrence.reason)}" if occurrence.reason else ""
     if occurrence.finished_ms is not None:
         words = state_words(occurrence.state.value, occurrence.errors).replace("_", " ")
         return Link(f"{words}{reason}", occurrence.finished_ms, Source.RECORD)
@@ -207,7 +207,7 @@ def _outcome_link(occurrence: Occurrence, now_ms: int, watch: Watch) -> Link:
 
 
 def _summary(occurrence: Occurrence, cause: Cause, zone: Zone, now_ms: int, watch: Watch) -> str:
-    reason = text_of(occurrence.reason) or "no reason is on record"
+    reason = told_text(occurrence.reason) or "no reason is on record"
     match occurrence.state:
         case _S.COMPLETED if occurrence.errors:
             return f"it ran and completed with errors: {reason}; {_times(occurrence, zone)}"
