@@ -151,6 +151,11 @@ class ChronexApp(App[int]):
         assert isinstance(found, Board)
         return found
 
+    @property
+    def is_settled(self) -> bool:
+        """Nothing is being read, about to be read, or read and not shown yet."""
+        return self.live.is_idle and not self.requests.is_selection_due and not self.message_queue_size
+
     async def begin(self) -> None:
         """Called by the board when it is mounted."""
         if self.has_no_color:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # A frame is taken when nothing has arrived for a while, and at the latest after this long.
 _QUIET_S = 0.1
-_MOST_S = 8.0
+_MOST_S = 30.0
 
 
 class NoTerminalError(ChronexError):
@@ -109,7 +109,7 @@ async def wait_until_idle(app: ChronexApp) -> None:
     while waited < _MOST_S and quiet < _QUIET_S:
         await asyncio.sleep(0.02)
         waited += 0.02
-        is_idle = app.arrivals == seen and app.arrivals > 0 and app.live.is_idle
+        is_idle = app.arrivals == seen and app.arrivals > 0 and app.is_settled
         quiet = quiet + 0.02 if is_idle else 0.0
         seen = app.arrivals
 

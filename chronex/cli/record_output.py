@@ -14,7 +14,7 @@ from chronex.expr.describe import describe
 from chronex.model.job import Call, Job, Task, TaskCheck, Work
 from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.placement import describe_placement
-from chronex.model.policies import CrashCheck, CrashPolicy, NotifyPolicy, RecoveryPolicy, RetryPolicy, RunOn
+from chronex.model.policies import CrashCheck, CrashPolicy, NotifyPolicy, RecoveryPolicy, RunOn
 from chronex.model.reasons import text_of, told_text
 from chronex.model.states import OccurrenceState
 from chronex.text.durations import brief_duration, format_duration
@@ -261,7 +261,8 @@ def _may_wait(detail: Detail) -> Iterator[str]:
 
 def _start(run: NextRun, number: int, now_ms: int, zone: Zone, watch: Watch) -> str:
     when = upcoming_if(run.due_ms, now_ms, zone, has_scheduler=watch.has_scheduler)
-    away = f"   {when}{'' if watch.has_scheduler else ', if a scheduler runs'}" if number == 0 else ""
+    once = "" if watch.has_scheduler or run.due_ms <= now_ms else " once a scheduler runs"
+    away = f"   {when}{once}" if number == 0 else ""
     if run.due_ms != run.nominal_ms:
         away = f"   {'starts' if watch.has_scheduler else 'would start'} {full(run.due_ms, zone)}"
     if run.moved is not None:
@@ -305,7 +306,10 @@ def _past(detail: Detail, zone: Zone) -> Iterator[str]:
     where = f" on {last.node}" if last.node else ""
     yield f"last       {full(last.nominal_ms, zone)} {state_words(last.state.value, last.errors)}{took}{where}{why}"
     symbol = 0 if wants_unicode() else 1
-    drawn = (paint(_MARKS[o.state][symbol], _colour(o)) for o in reversed(detail.outcomes))
+    drawn = (
+        paint(_MARKS[one.state][symbol], "yellow" if one.errors else _MARKS[one.state][2])
+        for one in reversed(detail.outcomes)
+    )
     counters = detail.job.progress.counters
     yield f"last {len(detail.outcomes):2}    {''.join(drawn)}"
     totals = {
@@ -321,10 +325,6 @@ def _past(detail: Detail, zone: Zone) -> Iterator[str]:
     if detail.usual is not None:
         yield from (f"{'usual' if not n else '':10} {line}" for n, line in enumerate(usual_lines(detail.usual)))
     yield f"in all     {', '.join(f'{count} {what}' for what, count in totals.items() if count)}"
-
-
-def _colour(outcome: Outcome) -> str:
-    return "yellow" if outcome.errors else _MARKS[outcome.state][2]
 
 
 def _task(job: Job, task: Task) -> Iterator[str]:
@@ -399,17 +399,14 @@ def _waiting_policies(job: Job) -> Iterator[tuple[str, str]]:
     if job.groups:
         yield "groups", ", ".join(_weighed(name, places) for name, places in sorted(job.groups.items()))
     if job.priority:
-        yield "priority", f"{job.priority}, as if it came {_points(job.priority)}"
+        earlier = "earlier" if job.priority > 0 else "later"
+        yield "priority", f"{job.priority}, as if it came {abs(job.priority)} minutes {earlier}"
     if job.wait_for:
         yield "waits for", f"{', '.join(job.wait_for)}; at most {format_duration(job.wait_at_most_ms)}"
 
 
 def _weighed(name: str, places: int) -> str:
     return name if places == 1 else f"{name} ({places} places)"
-
-
-def _points(priority: int) -> str:
-    return f"{abs(priority)} minutes {'earlier' if priority > 0 else 'later'}"
 
 
 def _duration(ms: int | None) -> str:
@@ -569,7 +566,8 @@ def _task_json(job: Job, task: Task) -> dict[str, Any]:
         "name": task.name,
         "run": _work_json(task.run),
         "timeout_ms": job.timeout_for(task),
-        "retry": _retry_policy_json(job.retry_for(task)),
+        # With the longest pause that holds where the policy names none.
+        "retry": {**_plain(job.retry_for(task)), "max_interval_ms": job.retry_for(task).longest_ms},
         "on_failure": job.failure_for(task).value,
         "needs": None if task.needs is None else list(task.needs),
         "when": task.when.value,
@@ -587,11 +585,6 @@ def _task_json(job: Job, task: Task) -> dict[str, Any]:
         "metadata": dict(task.metadata),
         "check": None if task.check is None else _plain(task.check),
     }
-
-
-def _retry_policy_json(policy: RetryPolicy) -> dict[str, Any]:
-    """With the longest pause that holds where the policy names none."""
-    return {**_plain(policy), "max_interval_ms": policy.longest_ms}
 
 
 def _work_json(work: Work | None) -> Any:

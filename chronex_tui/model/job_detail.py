@@ -34,7 +34,7 @@ from chronex_tui.model.display import (
     usage_words,
     word,
 )
-from chronex_tui.model.jobs_table import clock_note, next_words
+from chronex_tui.model.jobs_table import clock_note, next_words, no_time_words
 from chronex_tui.model.layout import Line, Span, crop, wrap
 from chronex_tui.model.snapshot import Firing, JobDetail
 
@@ -213,7 +213,7 @@ def _next_line(detail: JobDetail, display: DisplaySettings, cells: int) -> Line:
 def _no_run(detail: JobDetail, zone: Zone) -> Span:
     if detail.would_run_ms is not None:
         return (f"paused; would run {_both(detail.would_run_ms, zone, detail.row.job)}", "dim")
-    return ("no further run", "dim")
+    return (no_time_words(detail.row.job), "dim")
 
 
 def _upcoming(detail: JobDetail, display: DisplaySettings, most: int) -> Iterator[Line]:

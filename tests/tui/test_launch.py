@@ -20,10 +20,12 @@ from typing import IO
 import pytest
 
 from chronex.model.occurrence import Occurrence
-from chronex_tui.launch import choose_theme
+from chronex_tui.app import StartOptions
+from chronex_tui.launch import choose_theme, frame_text, wait_until_idle
 from tests.kit.forked import ChronexProcess, run_chronex
 from tests.kit.processes import end_all
 from tests.kit.waits import DEADLINE_S, is_gone, until
+from tests.tui.driving import app_on
 from tests.tui.examples import MINUTE, NOW, make_store
 
 
@@ -67,6 +69,17 @@ def test_a_picture_of_something_else_than_was_asked_for_is_refused(
     assert done.returncode == 2
     assert sentence in done.stderr
     assert done.stdout == ""
+
+
+async def test_a_picture_waits_for_the_detail_of_the_selection(
+    example_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine the detail may be asked for long after the list has arrived."""
+    monkeypatch.setattr("chronex_tui.data_requests._DEBOUNCE_S", 2.0)
+    app = app_on(example_store, StartOptions(job="sync-s3"))
+    async with app.run_test(size=(120, 40)):
+        await wait_until_idle(app)
+        assert "exit code 2" in frame_text(app)
 
 
 @pytest.mark.parametrize("beginning", [40, 16])

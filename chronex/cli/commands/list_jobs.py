@@ -127,7 +127,7 @@ def next_text(row: Row, now_ms: int, zone: Zone, watch: Watch) -> str:
         until = row.job.progress.paused_until_ms
         return "paused" if until is None else f"until {moment(until, now_ms, zone)}"
     if row.next is None:
-        return "-"
+        return f"after {', '.join(row.job.after)}" if row.job.follows else "-"
     about = "" if row.next.is_drawn else "from "
     return about + upcoming_if(row.next.due_ms, now_ms, zone, has_scheduler=watch.has_scheduler)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chronex.model.job import Job
     from chronex.timing.zones import Zone
     from chronex.views.jobs import Row, Situation
-    from chronex.views.nodes import NodeRow, Watch
+    from chronex.views.nodes import LeftAttempt, NodeRow, Watch
     from chronex.views.status import OutageCard, StoreStatus
     from chronex.views.troubles import Trouble
     from chronex_store import Space
@@ -114,12 +114,7 @@ def status_json(
             *(_brief(row) | timed("since", row.running_since_ms) for row in found.running),
             *({"job": one.job, **timed("since", one.started_ms)} for one in found.running_removed),
         ],
-        "left": [
-            {"job": one.attempt.job, "task": one.attempt.task, "attempt": one.attempt.number,
-             "is_alive": one.is_alive, "pid": None if one.attempt.process is None else one.attempt.process.pid,
-             **timed("since", one.attempt.started_ms)}
-            for one in found.watch.left
-        ],
+        "left": [_left_json(one) for one in found.watch.left],
         "queued": found.summary.queued,
         "groups": [group_json(row) for row in found.groups],
         "next": [_brief(row) | timed("due", row.next.due_ms if row.next else None) for row in found.upcoming],
@@ -191,6 +186,18 @@ def _space(store: OpenedStore) -> Space | None:
     from chronex_store.lmdb_store import LmdbStore
 
     return store.space() if isinstance(store, LmdbStore) else None
+
+
+def _left_json(left: LeftAttempt) -> dict[str, Any]:
+    attempt = left.attempt
+    return {
+        "job": attempt.job,
+        "task": attempt.task,
+        "attempt": attempt.number,
+        "pid": None if attempt.process is None else attempt.process.pid,
+        "is_alive": left.is_alive,
+        **timed("since", attempt.started_ms),
+    }
 
 
 def _brief(row: Row) -> dict[str, Any]:
