@@ -136,6 +136,6 @@ def test_what_a_run_took_stands_beside_what_is_usual(usual: Usual | None, told: 
 
 def test_a_job_that_follows_others_is_not_said_to_be_over() -> None:
     follower = replace(job("report", ""), after=("etl", "load"))
-    for one, words in ((follower, "after etl, load"), (job("once", "@once"), "no further run")):
+    for one, words in ((follower, "after etl, load"), (job("once", "0 3 * * *"), "no further run")):
         row = Row(one, Situation.OK, False, False, None, None, None, None, 0)
         assert next_words(row, DisplaySettings(NOW, UNICODE, HOME)) == ((words, "dim"),)

@@ -143,7 +143,7 @@ def _named(options: ApplyOptions, before_file: str = "") -> list[str]:
     """The job file and the store as they were named; the address of a database may hold a password."""
     words = [before_file, options.file] if options.file and before_file else [options.file] if options.file else []
     is_directory = options.store is not None and isinstance(store_place(options.store), Path)
-    return [*words, *(["--store", str(options.store)] if is_directory else [])]
+    return [*words, *(["--store", str(Path(str(options.store)).absolute())] if is_directory else [])]
 
 
 def _apply(store: OpenedStore, found: JobFile, way: UpdateOptions, options: ApplyOptions) -> int:
