@@ -26,7 +26,7 @@ from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
 from chronex_tui.data import DataArrived, Live, StoreSource
 from chronex_tui.data_requests import DataRequests
-from chronex_tui.key_order import KeyOrder, is_typed
+from chronex_tui.key_order import EscapeParser, KeyOrder, is_typed
 from chronex_tui.model.available_actions import (
     ActionContext,
     action_for,
@@ -151,6 +151,11 @@ class ChronexApp(App[int]):
         assert isinstance(found, Board)
         return found
 
+    @property
+    def is_settled(self) -> bool:
+        """Nothing is being read, about to be read, or read and not shown yet."""
+        return self.live.is_idle and not self.requests.is_selection_due and not self.message_queue_size
+
     async def begin(self) -> None:
         """Called by the board when it is mounted."""
         if self.has_no_color:
@@ -169,7 +174,12 @@ class ChronexApp(App[int]):
             super().refresh_css(animate)
 
     def get_driver_class(self) -> type[Driver]:
-        return exit_with_terminal(super().get_driver_class())
+        kind = super().get_driver_class()
+        # A driver makes its parser itself, by the name that its module has for it.
+        names = vars(sys.modules[kind.__module__])
+        if "XTermParser" in names:
+            names["XTermParser"] = EscapeParser
+        return exit_with_terminal(kind)
 
     def _handle_exception(self, error: Exception) -> None:
         """Textual would print the traceback with all local variables; whoever runs the app says it in a sentence."""

@@ -16,7 +16,7 @@ from chronex.engine.commands.nodes import drain_node
 from chronex.errors import ChronexError, NotPossibleError
 from chronex.jobfile.keymap import BY_ID
 from chronex.model.occurrence import Occurrence
-from chronex.model.reasons import text_of, words_of
+from chronex.model.reasons import told_text, words_of
 from chronex.model.states import RunState
 from chronex.storage.records import Records
 from chronex.storage.scopes import WHOLE, of_jobs
@@ -275,7 +275,7 @@ class StoreCommands:
         choices = [Choice("a", "all", f"all {count(len(dead), 'dead letter')} of {name}")] if len(dead) > 1 else []
         by_letter = dict(zip((letter for letter in LETTERS if letter != "a"), offered, strict=False))
         for letter, item in by_letter.items():
-            choices.append(Choice(letter, letter, self._when_and_how(item), cell_safe(text_of(item.reason))))
+            choices.append(Choice(letter, letter, self._when_and_how(item), cell_safe(told_text(item.reason))))
 
         def replay_choice(answer: str) -> None:
             self._replay(dead if answer == "all" else [by_letter[answer]])
@@ -322,7 +322,7 @@ def trigger_jobs(records: Records, names: Sequence[str], actor: Actor) -> Comman
     """A trigger that the overlap policy skips stays on record, so it is reported and not rolled back."""
     found = [trigger(records, name, actor) for name in names]
     skipped = [
-        f"{one.occurrence.job} was not started: {text_of(one.reason)}"
+        f"{one.occurrence.job} was not started: {told_text(one.reason)}"
         for one in found
         if one.answer is TriggerAnswer.SKIPPED
     ]

@@ -58,7 +58,7 @@ class DataRequests:
     def __init__(self, app: ChronexApp) -> None:
         self.app, self.state, self.live = app, app.state, app.live
         self._definitions: object = None
-        self._selection_is_due = False
+        self.is_selection_due = False
         self._opens_log = app.options.log
         self._first_job = app.options.job
         self._nodes_read_ms = 0
@@ -67,17 +67,12 @@ class DataRequests:
 
     def request_selection(self) -> None:
         """A moment after the cursor has come to rest, so that a key that is held down requests nothing."""
-        if not self._selection_is_due:
-            self._selection_is_due = True
+        if not self.is_selection_due:
+            self.is_selection_due = True
             self.app.set_timer(_DEBOUNCE_S, self._read_selection)
 
-    @property
-    def is_about_to_read(self) -> bool:
-        """What the cursor points at is requested in a moment."""
-        return self._selection_is_due
-
     def _read_selection(self) -> None:
-        self._selection_is_due = False
+        self.is_selection_due = False
         state = self.state
         if state.screen == "runs" and state.run is not None:
             run = state.run

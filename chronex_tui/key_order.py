@@ -4,19 +4,24 @@ Textual hands every key at once to the widget that has the focus, and a key that
 handled later. So of keys that arrive together, as when text is pasted or a slow connection delivers a second's typing
 at once, the second one would go to the screen before: `/pip` would pause a job. Here a key waits until the screen
 that the last one opened is there and has the focus, and until the row that it selected is selected.
+
+`EscapeParser` reads them from the bytes of the terminal, of which Esc is also the first byte of many other keys.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
+# Textual's private parts: it has no public way to say how the bytes of a terminal are read.
+from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START, XTermParser
 from textual.app import App
 from textual.dom import DOMNode
 from textual.events import Callback, Event, Key, Paste
+from textual.message import Message
 from textual.screen import Screen
 
 # A widget that is removed while a key passes through it answers no more; the keys behind it must not wait for it.
@@ -117,3 +122,54 @@ class KeyOrder:
 
     def _reach(self) -> None:
         self._reached.set()
+
+
+# -- from bytes to keys -------------------------------------------------------------------------------------------
+
+_ESC = "\x1b"
+# What follows Esc where a sequence of the terminal begins: CSI, SS3, OSC, DCS, APC, PM.
+_BEGINS_SEQUENCE = "[O]P_^"
+
+
+class EscapeParser(XTermParser):
+    """Textual's parser, but Esc and a key that arrive together are two keys.
+
+    Textual takes them for Alt and the key, and the Esc is lost: over a slow line, Esc and Enter would give Enter to
+    the dialog that Esc was to close. Alt with a letter arrives as the same bytes; it means nothing here. Esc before a
+    character that begins a sequence remains ambiguous, and is Esc where nothing follows for a tenth of a second.
+
+    Of an Esc inside marked pasted text Textual's parser would make keys, which then act; here it is left out.
+    """
+
+    def __init__(self, debug: bool = False) -> None:
+        self._last = ""  # as many characters as the marks of a paste have
+        self._is_pasted = False
+        self._held = ""  # in a paste: what may be the beginning of the mark of its end
+        super().__init__(debug)
+
+    def feed(self, data: str) -> Iterable[Message]:
+        if not data:
+            yield from super().feed(data)
+        for character in data:
+            yield from self._pasted(character) if self._is_pasted else self._typed(character)
+
+    def _typed(self, character: str) -> Iterable[Message]:
+        waits_for_more = self._timeout_time is not None
+        if waits_for_more and self._last.endswith(_ESC) and character not in _BEGINS_SEQUENCE:
+            self._timeout_time = 0.0  # as if nothing had followed in time
+            yield from self.tick()
+        self._last = (self._last + character)[-len(BRACKETED_PASTE_START) :]
+        self._is_pasted = self._last == BRACKETED_PASTE_START
+        yield from super().feed(character)
+
+    def _pasted(self, character: str) -> Iterable[Message]:
+        held = self._held + character
+        if held == BRACKETED_PASTE_END:
+            self._held, self._last, self._is_pasted = "", "", False
+            yield from super().feed(held)
+        elif BRACKETED_PASTE_END.startswith(held):
+            self._held = held
+        else:
+            self._held = _ESC if character == _ESC else ""
+            for one in held.replace(_ESC, ""):
+                yield from super().feed(one)

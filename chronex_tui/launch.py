@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # A frame is taken when nothing has arrived for a while, and at the latest after this long.
 _QUIET_S = 0.1
-_MOST_S = 8.0
+_MOST_S = 30.0
 _HANDLED_WITHIN_S = 2.0
 
 
@@ -116,7 +116,7 @@ async def wait_until_idle(app: ChronexApp) -> None:
         await asyncio.sleep(0.02)
         waited += 0.02
         await _until_handled(app)
-        is_idle = app.arrivals == seen and app.arrivals > 0 and app.live.is_idle and not app.requests.is_about_to_read
+        is_idle = app.arrivals == seen and app.arrivals > 0 and app.is_settled
         quiet = quiet + 0.02 if is_idle else 0.0
         seen = app.arrivals
 
@@ -136,7 +136,7 @@ def frame_lines(app: ChronexApp) -> list[list[Segment]]:
     """What is on the screen, line by line, with dialogs over the board."""
     from textual._compositor import LayoutUpdate
 
-    # The only use of Textual's private parts: it has no public way to the cells of a frame.
+    # Textual's private parts: it has no public way to the cells of a frame.
     update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
     assert isinstance(update, LayoutUpdate)
     return [[segment for strip in line for segment in strip] for line in update.strips]

@@ -87,6 +87,8 @@ def _coloured(colours: Mapping[str, object]) -> dict[str, Style]:
         "cursor": Style(color=colour["bg"], bgcolor=colour["focus"], bold=True),
         "found": Style(color=colour["bg"], bgcolor=colour["retry"]),
         "select": Style(bgcolor=colour["select"]),
+        # Text of its own: without a colour it would have the terminal's, light grey on light blue in many.
+        "chosen": Style(color=colour["fg"], bgcolor=colour["select"]),
         "select-idle": Style(bgcolor=colour["select_idle"]),
         "bar": Style(color=colour["bg"], bgcolor=colour["retry"]),
     }
@@ -109,6 +111,7 @@ def _ansi() -> dict[str, Style]:
         "cursor": Style(reverse=True),
         "found": Style(reverse=True),
         "select": Style(reverse=True),
+        "chosen": Style(reverse=True),
         "select-idle": Style(bold=True),
         "bar": Style(reverse=True),
     }
@@ -118,7 +121,9 @@ def _mono() -> dict[str, Style]:
     """No colour at all: bold and reverse are what is left."""
     bold, reverse = Style(bold=True), Style(reverse=True)
     names = ("failed", "retry", "running", "head", "title", "marked", "bold", "key", "clock")
-    return dict.fromkeys(names, bold) | dict.fromkeys(("tab-here", "cursor", "found", "select", "bar"), reverse)
+    return dict.fromkeys(names, bold) | dict.fromkeys(
+        ("tab-here", "cursor", "found", "select", "chosen", "bar"), reverse
+    )
 
 
 def textual_theme(name: str) -> Theme:

@@ -29,7 +29,8 @@ ENVIRONMENT = {
 
 def run(command: str, directory: Path) -> str:
     path = f"{Path(stand_in()).parent}:{ENVIRONMENT['PATH']}"
-    env = {**ENVIRONMENT, "PATH": path, "CHRONEX_STORE": str(directory / "store")}
+    # The default store, as a reader has it: messages name any other.
+    env = {**ENVIRONMENT, "PATH": path, "XDG_STATE_HOME": str(directory / "state")}
     done = subprocess.run(
         ["/bin/sh", "-c", command], capture_output=True, text=True, env=env, cwd=directory, timeout=60, check=False
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -110,6 +112,76 @@ def caret_lines(text: str, diagnostics: Iterable[Diagnostic | CaretMark], *, ind
         yield f"{indent}{pointer} {paint(d.code, colour, 'bold')} {d}"
 
 
+# -- commands in messages -----------------------------------------------------------------------------------------
+
+# Commands that have no option for the store; those of a group are named with the command below it.
+NO_STORE_OPTION = frozenset(
+    {
+        *("explain", "next", "lint", "rule", "fmt", "lsp", "init", "import", "completion", "man", "version"),
+        *("dlq", "notify", "state", "store", "store copy", "service", "service uninstall", "service status"),
+    }
+)
+_FILE_COMMANDS = ("run", "apply", "edit", "service install")
+_COMMAND = re.compile(r"chronex ((?:dlq|notify|state|store|service) [a-z]+|[a-z]+)(?![\w-])(?=([^;`\n]*))")
+
+
+def hinted(text: str) -> str:
+    """The message with every command of Chronex in it as it must be typed elsewhere to mean this store.
+
+    Whoever copies "start one with: chronex run" must not start a daemon on another store.
+    """
+    return with_places(text, *_named_places(sys.argv)) if "chronex " in text else text
+
+
+def with_places(text: str, store: str, config: str) -> str:
+    """`store` and `config` are the options that name them; empty where the default ones are meant.
+
+    They stand right behind the command: in a sentence nothing else says where its arguments end.
+    """
+
+    from chronex.cli.app import COMMANDS
+
+    def named(found: re.Match[str]) -> str:
+        command, behind = found[1], found[2]
+        if command.split()[0] not in COMMANDS or command in NO_STORE_OPTION or behind.startswith(" --help"):
+            return found[0]
+        file = config if command in _FILE_COMMANDS and "--config" not in behind else ""
+        place = store if "--store" not in behind else ""
+        return " ".join(word for word in (found[0], file, place) if word)
+
+    return _COMMAND.sub(named, text)
+
+
+def _named_places(arguments: Sequence[str]) -> tuple[str, str]:
+    """How this command was told its store and its job file, as options that any other shell understands."""
+    from shlex import quote
+
+    from chronex.cli.options import CONFIG_VARIABLE, store_place
+    from chronex.errors import ChronexError
+
+    store, config = _option("--store", arguments), _option("--config", arguments) or os.environ.get(CONFIG_VARIABLE)
+    try:
+        place, usual = store_place(store or None), store_place(None, {})
+    except ChronexError:
+        return "", ""  # the message is about just that
+    shown = str(place.absolute()) if isinstance(place, Path) else place.shown
+    return (
+        "" if isinstance(place, Path) and place.absolute() == usual else f"--store {quote(shown)}",
+        f"--config {quote(str(Path(config).absolute()))}" if config else "",
+    )
+
+
+def _option(name: str, arguments: Sequence[str]) -> str | None:
+    """The value of an option on the command line; what follows `--` is another program's."""
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    for number, word in enumerate(own):
+        if word == name and number + 1 < len(own):
+            return own[number + 1]
+        if word.startswith(f"{name}="):
+            return word.removeprefix(f"{name}=")
+    return None
+
+
 # -- streams ------------------------------------------------------------------------------------------------------
 
 
@@ -120,7 +192,7 @@ def out(text: str = "") -> None:
 def err(text: str) -> None:
     """A message that cannot be written, because the disk is full or the reader has gone, fails no command."""
     try:
-        _write(sys.stderr, text)
+        _write(sys.stderr, hinted(text))
     except OSError:
         devnull = os.open(os.devnull, os.O_WRONLY)
         os.dup2(devnull, sys.stderr.fileno())

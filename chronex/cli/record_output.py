@@ -14,8 +14,8 @@ from chronex.expr.describe import describe
 from chronex.model.job import Call, Job, Task, TaskCheck, Work
 from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.placement import describe_placement
-from chronex.model.policies import CrashCheck, CrashPolicy, NotifyPolicy, RecoveryPolicy, RetryPolicy, RunOn
-from chronex.model.reasons import text_of
+from chronex.model.policies import CrashCheck, CrashPolicy, NotifyPolicy, RecoveryPolicy, RunOn
+from chronex.model.reasons import text_of, told_text
 from chronex.model.states import OccurrenceState
 from chronex.text.durations import brief_duration, format_duration
 from chronex.text.sizes import size_text
@@ -26,8 +26,8 @@ from chronex.timing.job_schedule import CUSTOM
 from chronex.timing.zones import Zone
 from chronex.views.filters import command_text
 from chronex.views.jobs import GLYPHS, MEANING, Detail, NextRun, Outcome, Retry, Row, Situation
-from chronex.views.nodes import NodeRow, concern_words
-from chronex.views.wording import full, retry_words, state_words, upcoming
+from chronex.views.nodes import WATCHED, NodeRow, Watch, concern_words
+from chronex.views.wording import full, retry_words, state_words, upcoming_if
 
 SITUATION_COLOURS = {
     Situation.RUNNING: ("cyan",),
@@ -42,6 +42,14 @@ SITUATION_COLOURS = {
 
 def situation_text(situation: Situation) -> str:
     return f"{GLYPHS[situation]} {situation}" if wants_unicode() else situation.value
+
+
+def state_text(row: Row, watch: Watch) -> str:
+    """The situation; what was left running without a scheduler may have ended, and then nobody knows how."""
+    left = watch.left_of(row.job.id)
+    if row.situation is Situation.RUNNING and left and not any(one.is_alive for one in left):
+        return "? unknown" if wants_unicode() else "unknown"
+    return situation_text(row.situation)
 
 
 def occurrence_line(occurrence: Occurrence) -> str:
@@ -165,11 +173,11 @@ _MARKS = {
 # -- a job in full, with the policies that hold after the cascade: text -------------------------------------------
 
 
-def detail_lines(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
+def detail_lines(detail: Detail, now_ms: int, zone: Zone, watch: Watch = WATCHED) -> Iterator[str]:
     job, row = detail.job, detail.row
     colours = SITUATION_COLOURS.get(row.situation, ())
-    yield f"{paint(terminal_safe(job.shown_name), 'bold')}  {paint(situation_text(row.situation), *colours)}"
-    yield f"  {_meaning(detail, now_ms, zone)}"
+    yield f"{paint(terminal_safe(job.shown_name), 'bold')}  {paint(state_text(row, watch), *colours)}"
+    yield f"  {_meaning(detail, now_ms, zone, watch)}"
     if job.description:
         yield f"  {terminal_safe(job.description)}"
     yield ""
@@ -178,9 +186,9 @@ def detail_lines(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
     yield from _parameters(job)
     yield f"zone       {terminal_safe(job.timezone)}"
     yield from _calendars(job)
-    yield from _upcoming(detail, now_ms, zone)
+    yield from _upcoming(detail, now_ms, zone, watch)
     yield from _may_wait(detail)
-    yield from _now(detail, now_ms, zone)
+    yield from _now(detail, now_ms, zone, watch)
     yield from _past(detail, zone)
     yield ""
     for task in job.tasks:
@@ -193,8 +201,10 @@ def detail_lines(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
     yield from (f"{key:10} {terminal_safe(value)}" for key, value in _policies(job))
 
 
-def _meaning(detail: Detail, now_ms: int, zone: Zone) -> str:
+def _meaning(detail: Detail, now_ms: int, zone: Zone, watch: Watch) -> str:
     job, row = detail.job, detail.row
+    if row.situation is Situation.RUNNING and watch.left_of(job.id):
+        return "begun by a scheduler that is gone"
     if row.situation is Situation.PAUSED:
         who = f" by {terminal_safe(job.progress.paused_by)}" if job.progress.paused_by else ""
         until = (
@@ -206,7 +216,7 @@ def _meaning(detail: Detail, now_ms: int, zone: Zone) -> str:
     if row.situation is Situation.FAILED and detail.last_problem is not None:
         times = job.progress.counters.failures_in_a_row
         often = "" if times == 1 else f" {times} times in a row"
-        return f"failed{often}: {terminal_safe(text_of(detail.last_problem.reason))}"
+        return f"failed{often}: {terminal_safe(told_text(detail.last_problem.reason))}"
     return MEANING[row.situation]
 
 
@@ -236,11 +246,12 @@ def _calendars(job: Job) -> Iterator[str]:
         yield f"           {terminal_safe(calendar_in_words(calendar))}"
 
 
-def _upcoming(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
+def _upcoming(detail: Detail, now_ms: int, zone: Zone, watch: Watch) -> Iterator[str]:
     if not detail.upcoming:
         yield "next       when those have completed" if detail.job.follows else "next       never"
     for number, run in enumerate(detail.upcoming):
-        yield f"{'next' if number == 0 else '':10} {full(run.nominal_ms, zone)}{_start(run, number, now_ms, zone)}"
+        start = _start(run, number, now_ms, zone, watch)
+        yield f"{'next' if number == 0 else '':10} {full(run.nominal_ms, zone)}{start}"
 
 
 def _may_wait(detail: Detail) -> Iterator[str]:
@@ -248,27 +259,36 @@ def _may_wait(detail: Detail) -> Iterator[str]:
         yield f"           each may wait for {terminal_safe(', '.join(detail.may_wait))}"
 
 
-def _start(run: NextRun, number: int, now_ms: int, zone: Zone) -> str:
-    away = f"   {upcoming(run.due_ms, now_ms, zone)}" if number == 0 else ""
+def _start(run: NextRun, number: int, now_ms: int, zone: Zone, watch: Watch) -> str:
+    when = upcoming_if(run.due_ms, now_ms, zone, has_scheduler=watch.has_scheduler)
+    once = "" if watch.has_scheduler or run.due_ms <= now_ms else " once a scheduler runs"
+    away = f"   {when}{once}" if number == 0 else ""
     if run.due_ms != run.nominal_ms:
-        away = f"   starts {full(run.due_ms, zone)}"
+        away = f"   {'starts' if watch.has_scheduler else 'would start'} {full(run.due_ms, zone)}"
     if run.moved is not None:
         away += f"   moved by {run.moved.calendar} from {full(run.moved.nominal_ms, zone)}"
     return away + ("" if run.is_drawn else " or later")
 
 
-def _now(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
-    for running in detail.running:
+def _now(detail: Detail, now_ms: int, zone: Zone, watch: Watch) -> Iterator[str]:
+    left = watch.left_of(detail.job.id)
+    for one in left:
+        since = full(one.attempt.started_ms or one.attempt.created_ms, zone)
+        where = f" by {one.attempt.owner}" if one.attempt.owner else ""
+        yield f"left       {one.attempt.task}, attempt {one.attempt.number}, begun {since}{where}"
+        yield f"           {one.words}"
+    for running in detail.running if not left else ():
         for attempt in running.attempts:
             since = brief_duration(max(0, now_ms - (attempt.started_ms or attempt.created_ms)))
             where = f" on {attempt.owner}" if attempt.owner else ""
             pid = f", pid {attempt.process.pid}" if attempt.process is not None else ""
             yield f"running    {attempt.task}, attempt {attempt.number}, for {since}{where}{pid}"
     for retry in detail.retries:
-        reason = terminal_safe(text_of(retry.reason))
-        yield f"retry      {_retry_text(retry)} {upcoming(retry.at_ms, now_ms, zone)}: {reason}"
+        reason = terminal_safe(told_text(retry.reason))
+        when = upcoming_if(retry.at_ms, now_ms, zone, has_scheduler=watch.has_scheduler)
+        yield f"retry      {_retry_text(retry)} {when}: {reason}"
     if detail.queued:
-        yield f"queued     {len(detail.queued)}: {terminal_safe(text_of(detail.waits_for))}"
+        yield f"queued     {len(detail.queued)}: {terminal_safe(told_text(detail.waits_for))}"
 
 
 def _retry_text(retry: Retry) -> str:
@@ -282,11 +302,14 @@ def _past(detail: Detail, zone: Zone) -> Iterator[str]:
         return
     last = detail.outcomes[0]
     took = "" if last.duration_ms is None else f" after {brief_duration(last.duration_ms)}"
-    why = f": {terminal_safe(text_of(last.reason))}" if last.reason else ""
+    why = f": {terminal_safe(told_text(last.reason))}" if last.reason else ""
     where = f" on {last.node}" if last.node else ""
     yield f"last       {full(last.nominal_ms, zone)} {state_words(last.state.value, last.errors)}{took}{where}{why}"
     symbol = 0 if wants_unicode() else 1
-    drawn = (paint(_MARKS[o.state][symbol], _colour(o)) for o in reversed(detail.outcomes))
+    drawn = (
+        paint(_MARKS[one.state][symbol], "yellow" if one.errors else _MARKS[one.state][2])
+        for one in reversed(detail.outcomes)
+    )
     counters = detail.job.progress.counters
     yield f"last {len(detail.outcomes):2}    {''.join(drawn)}"
     totals = {
@@ -302,10 +325,6 @@ def _past(detail: Detail, zone: Zone) -> Iterator[str]:
     if detail.usual is not None:
         yield from (f"{'usual' if not n else '':10} {line}" for n, line in enumerate(usual_lines(detail.usual)))
     yield f"in all     {', '.join(f'{count} {what}' for what, count in totals.items() if count)}"
-
-
-def _colour(outcome: Outcome) -> str:
-    return "yellow" if outcome.errors else _MARKS[outcome.state][2]
 
 
 def _task(job: Job, task: Task) -> Iterator[str]:
@@ -380,17 +399,14 @@ def _waiting_policies(job: Job) -> Iterator[tuple[str, str]]:
     if job.groups:
         yield "groups", ", ".join(_weighed(name, places) for name, places in sorted(job.groups.items()))
     if job.priority:
-        yield "priority", f"{job.priority}, as if it came {_points(job.priority)}"
+        earlier = "earlier" if job.priority > 0 else "later"
+        yield "priority", f"{job.priority}, as if it came {abs(job.priority)} minutes {earlier}"
     if job.wait_for:
         yield "waits for", f"{', '.join(job.wait_for)}; at most {format_duration(job.wait_at_most_ms)}"
 
 
 def _weighed(name: str, places: int) -> str:
     return name if places == 1 else f"{name} ({places} places)"
-
-
-def _points(priority: int) -> str:
-    return f"{abs(priority)} minutes {'earlier' if priority > 0 else 'later'}"
 
 
 def _duration(ms: int | None) -> str:
@@ -550,7 +566,8 @@ def _task_json(job: Job, task: Task) -> dict[str, Any]:
         "name": task.name,
         "run": _work_json(task.run),
         "timeout_ms": job.timeout_for(task),
-        "retry": _retry_policy_json(job.retry_for(task)),
+        # With the longest pause that holds where the policy names none.
+        "retry": {**_plain(job.retry_for(task)), "max_interval_ms": job.retry_for(task).longest_ms},
         "on_failure": job.failure_for(task).value,
         "needs": None if task.needs is None else list(task.needs),
         "when": task.when.value,
@@ -568,11 +585,6 @@ def _task_json(job: Job, task: Task) -> dict[str, Any]:
         "metadata": dict(task.metadata),
         "check": None if task.check is None else _plain(task.check),
     }
-
-
-def _retry_policy_json(policy: RetryPolicy) -> dict[str, Any]:
-    """With the longest pause that holds where the policy names none."""
-    return {**_plain(policy), "max_interval_ms": policy.longest_ms}
 
 
 def _work_json(work: Work | None) -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from chronex.cli.output import err, paint
-from chronex.run import is_alive
+from chronex.run import boot_id, is_alive
 from chronex.storage.records import Reading
 from chronex.text.terminal import terminal_safe
+from chronex.views.nodes import Watch, watch_of
 from chronex.views.troubles import Trouble, store_troubles, worst_first
 
 _MOST_TOLD = 3
@@ -13,6 +14,11 @@ _MOST_TOLD = 3
 
 def troubles_of(reading: Reading, now_ms: int) -> list[Trouble]:
     return worst_first(store_troubles(reading, now_ms, is_alive, has_jobs=bool(reading.jobs(limit=1))))
+
+
+def store_watch(reading: Reading, now_ms: int) -> Watch:
+    """Who looks after the store, as seen from this machine."""
+    return watch_of(reading, now_ms, is_alive, boot_id())
 
 
 def tell_troubles(found: list[Trouble]) -> None:

@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from chronex.jobfile.entries import Entry, Reader, read_table
-from chronex.jobfile.values import text
-from chronex.text.terminal import quoted
+if TYPE_CHECKING:
+    from chronex.jobfile.entries import Entry, Reader
 
 SCREENS = ("jobs", "runs", "timeline", "clock", "density", "nodes", "graph", "groups")
 LIST_SCREENS = ("jobs", "runs", "timeline", "graph")
@@ -207,7 +206,13 @@ def key_clashes(actions: Sequence[DashboardAction]) -> Iterator[KeyClash]:
 # -- [tui.keys] -----------------------------------------------------------------------------------------------
 
 
+# The dashboard needs the table above for its first frame, and what reads job files only where a file has keys.
+
+
 def _key(entry: Entry) -> str:
+    from chronex.jobfile.values import text
+    from chronex.text.terminal import quoted
+
     value = text(entry)
     if not _KEY.fullmatch(value):
         entry.refuse(f"{entry.label} cannot be {quoted(value)}, which is not a key", _HINT, "J013")
@@ -217,6 +222,8 @@ def _key(entry: Entry) -> str:
 
 
 def _keys(entry: Entry) -> dict[str, str]:
+    from chronex.jobfile.entries import read_table
+
     given: dict[str, str] = read_table(entry, KEYS, '[tui.keys] and below it for example trigger = "t"')
     for clash in key_clashes(with_keys(given)):
         # The problem is marked at the action that the file names; the other one has its default key.
@@ -231,5 +238,7 @@ TUI: dict[str, Reader] = {"keys": _keys}
 
 def read_keymap(entry: Entry) -> dict[str, str]:
     """The keys that differ from the dashboard's own, by action id."""
+    from chronex.jobfile.entries import read_table
+
     found: dict[str, str] = read_table(entry, TUI, "[tui.keys] and its keys below it").get("keys", {})
     return found

@@ -283,6 +283,26 @@ def text_of(reason: Reason) -> str:
     return f"{reason.by}: {text}" if reason.by and is_of_task else text
 
 
+# Whose detail begins with the id of an occurrence: of use to programs and in logs, and noise to a person.
+_WITH_ID = (
+    ReasonCode.OVERLAP,
+    ReasonCode.OVERLAP_ON_TIME,
+    ReasonCode.RETRY_WAITS,
+    ReasonCode.GAVE_WAY,
+    ReasonCode.PREEMPTED,
+    ReasonCode.REPLAYED,
+)
+
+
+def told_text(reason: Reason) -> str:
+    """The reason as a person reads it: without ids."""
+    if reason.code not in _WITH_ID:
+        return text_of(reason)
+    _, _, rest = reason.detail.partition(" ")
+    text = text_of(Reason(reason.code, "", reason.by))
+    return f"{text} {rest}" if rest else text
+
+
 def words_of(reason: Reason) -> str:
     """The words of its code alone, without whom or what it speaks of: the same for all that are counted together."""
     return _template(reason.code).replace(_BY, _SOME_PARENT).replace(_DETAIL, reason.detail)
@@ -295,7 +315,7 @@ def words_beyond(reason: Reason, error: str) -> str:
 
 def short_text(reason: Reason) -> str:
     """For narrow columns: `main: exit code 1` as `exit 1`, and no end of a task with the task's name."""
-    text = words_of(reason) if reason.code in ENDS_OF_TASKS else text_of(reason)
+    text = words_of(reason) if reason.code in ENDS_OF_TASKS else told_text(reason)
     return text.replace("exit code ", "exit ")
 
 

@@ -306,7 +306,9 @@ def next_run(
             return None
         not_before = max(job.progress.paused_until_ms, skipped_until_ms or 0)
     if pending:
-        waiting = [o for nominal in pending if (o := reading.occurrence(job.id, nominal)) is not None]
+        # One that runs is due as well where it is to be canceled, or ends at a deadline.
+        known = (reading.occurrence(job.id, nominal) for nominal in pending)
+        waiting = [one for one in known if one is not None and one.state is OccurrenceState.PENDING]
         found = [_drawn(one) for one in waiting if _will_start(job, one)]
         drawn = [run for run in found if not_before is None or run.due_ms >= not_before]
         if drawn:

@@ -90,6 +90,54 @@ def shown_name(node: Node) -> str:
     return node.name or node.host or node.id
 
 
+class LeftAttempt(NamedTuple):
+    """An attempt on record as running whose scheduler is gone, and whether its command still runs (None: unknown)."""
+
+    attempt: Attempt
+    is_alive: bool | None
+
+    @property
+    def words(self) -> str:
+        if self.is_alive and self.attempt.process is not None:
+            return f"its command still runs (pid {self.attempt.process.pid}), and no scheduler watches it"
+        if self.is_alive is False:
+            return "its command has ended while no scheduler ran; how is unknown until one runs"
+        return "no scheduler watches it; whether it still runs is unknown until one does"
+
+
+class Watch(NamedTuple):
+    """Who looks after the store: whether a scheduler lives, and what those that are gone have left running."""
+
+    has_scheduler: bool = True
+    left: tuple[LeftAttempt, ...] = ()
+
+    def left_of(self, job: str, nominal_ms: int | None = None) -> list[LeftAttempt]:
+        """Of a job, or of one of its occurrences."""
+        mine = (one for one in self.left if one.attempt.job == job)
+        return [one for one in mine if nominal_ms is None or one.attempt.nominal_ms == nominal_ms]
+
+
+WATCHED = Watch()
+
+
+def watch_of(reading: Reading, now_ms: int, is_alive: IsAlive, boot_id: str) -> Watch:
+    """`boot_id` is this machine's: the processes of another one cannot be looked at from here."""
+    nodes = {node.id: node for node in reading.nodes()}
+    living = {name for name, node in nodes.items() if seems_alive(node, now_ms, is_alive)}
+    attempts = reading.active_attempts(limit=EVERYTHING)
+    left = [_left(one, nodes.get(one.owner), is_alive, boot_id) for one in attempts if one.owner not in living]
+    return Watch(bool(living), tuple(left))
+
+
+def _left(attempt: Attempt, node: Node | None, is_alive: IsAlive, boot_id: str) -> LeftAttempt:
+    process = attempt.process
+    if process is not None and process.boot_id == boot_id:
+        return LeftAttempt(attempt, is_alive(process))
+    # Without a process it had not begun, or was a function of the process that is gone; one of an earlier boot of
+    # this machine is gone as well. Only the machines of a shared store are others.
+    return LeftAttempt(attempt, None if node is not None and node.lease_ms else False)
+
+
 def called(node: Node, text: str) -> bool:
     """Whether a person means this node by `text`: its name, its host, its id or the beginning of that."""
     return text in (node.name, node.host, node.id) or (len(text) > len("node-") and node.id.startswith(text))

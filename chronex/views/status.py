@@ -17,7 +17,7 @@ from chronex.text.durations import brief_duration
 from chronex.views.group_rows import GroupRow, groups_of
 from chronex.views.job_functions import lacking_functions, named
 from chronex.views.jobs import IsAlive, Row, Situation, Summary, rows_of, summary_of
-from chronex.views.nodes import NodeHealth, NodeRow, concern_words, nodes_of
+from chronex.views.nodes import WATCHED, NodeHealth, NodeRow, Watch, concern_words, nodes_of, watch_of
 from chronex.views.troubles import ChannelRow, Trouble, channel_rows, no_scheduler, of_channels, of_nodes
 from chronex.views.why.evidence import Outage, last_sign, outage_ended_by
 
@@ -60,6 +60,7 @@ class StoreStatus(NamedTuple):
     groups: tuple[GroupRow, ...] = ()
     is_full: bool = False  # a scheduler found no free space and has claimed nothing since
     channels: tuple[ChannelRow, ...] = ()
+    watch: Watch = WATCHED
     never: tuple[Job, ...] = ()  # enabled jobs that have never run, and have no time at which they will
 
     def troubles(self, now_ms: int) -> list[Trouble]:
@@ -122,7 +123,7 @@ class StoreStatus(NamedTuple):
         return found
 
 
-def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatus:
+def store_status(reading: Reading, now_ms: int, is_alive: IsAlive, boot_id: str = "") -> StoreStatus:
     rows = rows_of(reading, now_ms)
     coming = sorted((row for row in rows if row.is_active), key=lambda row: row.next.due_ms if row.next else 0)
     summary = summary_of(reading, rows, is_alive, now_ms)
@@ -148,6 +149,7 @@ def store_status(reading: Reading, now_ms: int, is_alive: IsAlive) -> StoreStatu
         groups=tuple(groups_of(reading, now_ms)),
         is_full=_is_full(reading),
         channels=tuple(channel_rows(reading)),
+        watch=watch_of(reading, now_ms, is_alive, boot_id),
         never=tuple(row.job for row in rows if _never_runs(row)),
     )
 

@@ -32,6 +32,14 @@ def upcoming(ms: int, now_ms: int, zone: Zone) -> str:
     return when if " " in when else f"{when} in {brief_duration(ms - now_ms)}"
 
 
+def upcoming_if(ms: int, now_ms: int, zone: Zone, *, has_scheduler: bool) -> str:
+    """The same; without a scheduler nothing starts by itself, so it only would."""
+    if has_scheduler:
+        return upcoming(ms, now_ms, zone)
+    when = moment(ms, now_ms, zone)
+    return f"would start {when}" if ms > now_ms else f"was due {when}"
+
+
 def stamp(ms: int, zone: Zone) -> str:
     """`2027-03-28 03:00+02:00`: nothing left to guess; seconds and milliseconds only where there are some."""
     when = _wall(ms, zone)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chronex.errors import LogDirectoryError
 from chronex.model.occurrence import Attempt
-from chronex.model.reasons import text_of
+from chronex.model.reasons import told_text
 from chronex.model.states import AttemptState, is_final
 from chronex.storage.records import Reading
 from chronex.text.terminal import cell_safe, cell_width
@@ -92,7 +92,7 @@ def no_output(firing: Firing | None) -> str:
     """Why a run without any attempt has written nothing."""
     if firing is None:
         return "this job has not run yet, so there is no output"
-    state, reason = firing.occurrence.state, text_of(firing.occurrence.reason)
+    state, reason = firing.occurrence.state, told_text(firing.occurrence.reason)
     told = f" ({reason})" if reason else ""
     if is_final(state):
         return f"this run was {word(state)}{told}: nothing was started, so there is no output"

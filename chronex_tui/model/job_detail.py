@@ -9,7 +9,7 @@ from chronex.engine.usual import LEAST_RUNS, Usual
 from chronex.expr.describe import describe
 from chronex.model.job import Call, Command, Job
 from chronex.model.occurrence import Attempt, Run
-from chronex.model.reasons import text_of
+from chronex.model.reasons import told_text
 from chronex.text.durations import countdown, format_duration, rounded_duration
 from chronex.text.terminal import cell_safe, cell_width
 from chronex.timing.calendar_words import rules_in_words
@@ -34,7 +34,7 @@ from chronex_tui.model.display import (
     usage_words,
     word,
 )
-from chronex_tui.model.jobs_table import clock_note, next_words
+from chronex_tui.model.jobs_table import clock_note, next_words, no_time_words
 from chronex_tui.model.layout import Line, Span, crop, wrap
 from chronex_tui.model.snapshot import Firing, JobDetail
 
@@ -72,7 +72,7 @@ def _strip(detail: JobDetail, display: DisplaySettings, cells: int, *, is_daemon
     if detail.firing is not None and row.situation in _WITH_TRIES:
         yield from tries_lines(detail.firing, display, row.job, with_reason=True)
     elif row.last is not None and not row.last.is_good:
-        yield (("why    ", "label"), (cell_safe(text_of(row.last.reason)), STYLES[row.last.state]))
+        yield (("why    ", "label"), (cell_safe(told_text(row.last.reason)), STYLES[row.last.state]))
     yield next(iter(_meaning(detail, display, cells)))
     yield _next_line(detail, display, cells)
     yield next(iter(_clock(detail, display, cells * 3)))
@@ -98,7 +98,7 @@ def _now(detail: JobDetail, display: DisplaySettings, cells: int, *, is_daemon_a
     if detail.firing is not None and row.situation in _WITH_TRIES:
         yield from firing_lines(detail.firing, display, row.job, cells)
     elif row.last is not None and not row.last.is_good:
-        yield from _labelled("why", cell_safe(text_of(row.last.reason)), STYLES[row.last.state], cells)
+        yield from _labelled("why", cell_safe(told_text(row.last.reason)), STYLES[row.last.state], cells)
 
 
 def _headline(row: Row, display: DisplaySettings, *, is_daemon_alive: bool) -> Line:
@@ -145,7 +145,7 @@ def firing_lines(firing: Firing, display: DisplaySettings, job: Job, cells: int)
     ):
         yield line
         if _is_bad(run):
-            yield from _labelled("why", cell_safe(text_of(run.reason)), STYLES[run.state], cells)
+            yield from _labelled("why", cell_safe(told_text(run.reason)), STYLES[run.state], cells)
 
 
 def ordered_runs(firing: Firing, job: Job | None) -> list[Run]:
@@ -167,7 +167,7 @@ def tries_lines(firing: Firing, display: DisplaySettings, job: Job, *, with_reas
         if not tries:
             spans.append((f"{word(run.state)}  ", STYLES[run.state]))
         if with_reason and _is_bad(run):
-            spans.append((cell_safe(text_of(run.reason)), STYLES[run.state]))
+            spans.append((cell_safe(told_text(run.reason)), STYLES[run.state]))
         yield tuple(spans)
 
 
@@ -213,7 +213,7 @@ def _next_line(detail: JobDetail, display: DisplaySettings, cells: int) -> Line:
 def _no_run(detail: JobDetail, zone: Zone) -> Span:
     if detail.would_run_ms is not None:
         return (f"paused; would run {_both(detail.would_run_ms, zone, detail.row.job)}", "dim")
-    return ("no further run", "dim")
+    return (no_time_words(detail.row.job), "dim")
 
 
 def _upcoming(detail: JobDetail, display: DisplaySettings, most: int) -> Iterator[Line]:

@@ -146,8 +146,13 @@ def next_words(row: Row, display: DisplaySettings, *, is_daemon_alive: bool = Tr
         case Situation.DISABLED:
             return (("disabled", style),)
     if row.next is None:
-        return (("no further run", "dim"),)
+        return ((no_time_words(row.job), "dim"),)
     return _upcoming(row, display, is_daemon_alive=is_daemon_alive, is_exact=is_exact)
+
+
+def no_time_words(job: Job) -> str:
+    """Of a job without a time of its own: it follows others, or is over."""
+    return f"after {', '.join(map(cell_safe, job.after))}" if job.follows else "no further run"
 
 
 def _upcoming(row: Row, display: DisplaySettings, *, is_daemon_alive: bool, is_exact: bool) -> Line:

@@ -216,7 +216,9 @@ def _draw(
             text = glyphs.planned if mark.state == "planned" else sign("retry", glyphs)
             row[start] = (text, "dim" if mark.state == "planned" else "retry")
         return
-    end_ms = mark.end_ms if mark.end_ms is not None else display.now_ms
+    end_ms = mark.end_ms
+    if end_ms is None:  # without a scheduler nobody knows for how long it ran
+        end_ms = display.now_ms if display.is_watched else mark.start_ms
     end = max(_column(end_ms, window, plot_width), start)
     if mark.end_ms is not None and (end_ms - mark.start_ms) * plot_width < window.end_ms - window.start_ms:
         end = start  # shorter than a column: on the border of two columns it is still one mark
@@ -231,8 +233,8 @@ def _draw(
 
 
 def _cell(mark: LaneMark, column: int, start: int, end: int, glyphs: Glyphs) -> tuple[str, int]:
-    is_bad = mark.state in ("failed", "failed_stale", "dlq", "canceled", "missed", "skipped")
-    if is_bad and column == end:
+    has_sign = mark.state in ("failed", "failed_stale", "dlq", "canceled", "missed", "skipped", "queued", "pending")
+    if has_sign and column == end:
         return sign(mark.state, glyphs), 4
     if mark.end_ms is None and column == end and mark.state == "running":
         return sign("running", glyphs), 3
@@ -263,6 +265,7 @@ def signs_of_lanes(glyphs: Glyphs) -> dict[str, str]:
         (sign("retry", glyphs), "retry due"),
         (glyphs.planned, "planned"),
         (glyphs.short, "ran shortly"),
+        (sign("queued", glyphs), "waits"),
         (sign("skipped", glyphs), "skipped"),
         (sign("missed", glyphs), "missed"),
         (sign("canceled", glyphs), "canceled"),

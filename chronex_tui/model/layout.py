@@ -94,7 +94,7 @@ def fit_line(line: Line, cells: int, mark: str = "…") -> Line:
 def wrap_line(line: Line, cells: int) -> list[Line]:
     """A line over as many as it needs: it breaks at blanks, keeps its styles, and goes on below its own indent."""
     left = [(char, style) for text, style in line for char in text]
-    indent = min(next((number for number, (char, _) in enumerate(left) if char != " "), 0), cells // 2)
+    indent = min(_hanging_indent("".join(char for char, _ in left), cells), cells // 2)
     found: list[Line] = []
     margin = 0
     while True:
@@ -106,6 +106,13 @@ def wrap_line(line: Line, cells: int) -> list[Line]:
         if not left:
             return found
         margin = indent
+
+
+def _hanging_indent(text: str, cells: int) -> int:
+    """Below its indent; below the text behind a label; else by two, so that it does not look like another line."""
+    indent = len(text) - len(text.lstrip(" "))
+    label = re.match(r"\S+ {2,}(?=\S)", text)
+    return indent or (label.end() if label is not None else min(2, cells // 5))
 
 
 def _break_of(chars: Sequence[Span], cells: int) -> int:

@@ -186,7 +186,7 @@ def cells_beside_keys(width: int, key_cells: int) -> int:
 
 def choice_lines(choice: Choice, width: int, key_cells: int, *, is_highlighted: bool) -> list[Line]:
     """The choice with its letter; the highlighted one has a mark too, for terminals without colours."""
-    mark, over = (_MARK, "select") if is_highlighted else (" " * len(_MARK), "")
+    mark, over = (_MARK, "chosen") if is_highlighted else (" " * len(_MARK), "")
     cells = cells_beside_keys(width, key_cells)
     lines: list[Line] = []
     for number, piece in enumerate(wrap(cell_safe(choice.text), cells)):

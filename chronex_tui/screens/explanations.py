@@ -92,12 +92,15 @@ def request_why(app: ChronexApp) -> None:
     now = app.clock.wall_ms()
 
     def read(reading: Reading) -> WhyRead:
+        from chronex.run import boot_id, is_alive
+        from chronex.views.nodes import watch_of
         from chronex.views.why import latest_and_next, why
 
+        watch = watch_of(reading, now, is_alive, boot_id())
         try:
             if run is None:
-                return WhyRead(name, tuple(latest_and_next(reading, name, now)))
-            answer = why(reading, run.job, run.nominal_ms, now)
+                return WhyRead(name, tuple(latest_and_next(reading, name, now, watch)))
+            answer = why(reading, run.job, run.nominal_ms, now, watch)
         except StoreError:
             raise  # whoever follows the store says so
         except ChronexError as error:

@@ -6,13 +6,18 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
+import typer
 
 from chronex.cli import output
+from chronex.cli.app import COMMANDS as ALL_COMMANDS
+from chronex.cli.app import Declaration
 from chronex.cli.commands import dlq, history, list_jobs, pause, report, show, status, why
+from chronex.cli.output import hinted, with_places
 from chronex.clock import wall_ms
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
@@ -123,3 +128,81 @@ def test_a_stream_without_an_encoding_is_taken_for_the_standard_output_behind_it
     monkeypatch.setattr(sys, "__stdout__", SimpleNamespace(encoding=encoding))
     monkeypatch.setenv("TERM", "xterm")
     assert output.wants_unicode() is has_unicode
+
+
+# -- commands in messages -----------------------------------------------------------------------------------------
+
+STORE, CONFIG = "--store '/srv/my store'", "--config /srv/jobs.toml"
+# A message as it is written, and as somebody with another store and job file reads it.
+HINTS: tuple[tuple[str, str], ...] = (
+    ("start one with: chronex run", f"start one with: chronex run {CONFIG} {STORE}"),
+    ("`chronex apply` makes one", f"`chronex apply {CONFIG} {STORE}` makes one"),
+    ("chronex why 'a b'", f"chronex why {STORE} 'a b'"),
+    ("chronex notify test x; chronex notify queue", f"chronex notify test {STORE} x; chronex notify queue {STORE}"),
+    ("`chronex dlq list` shows them", f"`chronex dlq list {STORE}` shows them"),
+    ("chronex history x --format json lists them", f"chronex history {STORE} x --format json lists them"),
+    ("back: chronex apply --rollback x VERSION", f"back: chronex apply {CONFIG} {STORE} --rollback x VERSION"),
+    ("chronex service install sets it up", f"chronex service install {CONFIG} {STORE} sets it up"),
+    ("chronex run --config a.toml --store b", "chronex run --config a.toml --store b"),
+    ("chronex run --config a.toml", f"chronex run {STORE} --config a.toml"),
+    ("chronex explain '0 3 * * *'", "chronex explain '0 3 * * *'"),
+    ("chronex lint shows the rest", "chronex lint shows the rest"),
+    ("see chronex list --help", "see chronex list --help"),
+    ("chronex: no job 'x'", "chronex: no job 'x'"),
+    ("chronex language server", "chronex language server"),
+)
+
+
+@pytest.mark.parametrize(("written", "shown"), HINTS)
+def test_a_command_in_a_message_names_the_store_and_the_job_file_that_were_named(written: str, shown: str) -> None:
+    assert with_places(written, STORE, CONFIG) == shown
+    assert with_places(written, "", "") == written
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variable", "shown"),
+    [
+        (("list",), "", "chronex run"),
+        (("list", "--store", "st"), "", "chronex run --store {here}/st"),
+        (("list", "--store=s t"), "", "chronex run --store '{here}/s t'"),
+        (("list",), "st", "chronex run --store {here}/st"),
+        (("at", "now", "--", "tool", "--store", "x"), "", "chronex run"),
+        (("status", "--store", "postgresql://u:secret@h/db"), "", "chronex run --store postgresql://u@h/db"),
+    ],
+)
+def test_the_store_of_a_message_is_that_of_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], variable: str, shown: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["chronex", *arguments])
+    monkeypatch.delenv("CHRONEX_CONFIG", raising=False)
+    monkeypatch.delenv("CHRONEX_STORE", raising=False)
+    if variable:
+        monkeypatch.setenv("CHRONEX_STORE", variable)
+    assert hinted("chronex run") == shown.format(here=tmp_path)
+
+
+def test_every_command_that_a_message_may_name_is_known_with_or_without_a_store() -> None:
+    """A command that is new here, or that gets the option, must be told apart."""
+    for name, (load, _) in ALL_COMMANDS.items():
+        for command, options in _options_of(name, load()):
+            named = with_places(f"chronex {command}", "--store s", "") != f"chronex {command}"
+            assert named == ("--store" in options), command
+
+
+def _options_of(name: str, declared: Declaration) -> Iterator[tuple[str, set[str]]]:
+    if isinstance(declared, typer.Typer):
+        for below in declared.registered_commands:
+            assert below.callback is not None
+            yield f"{name} {below.name or below.callback.__name__}", _options(below.callback)
+    else:
+        yield name, _options(declared)
+
+
+def _options(function: Callable[..., object]) -> set[str]:
+    """Those that it declares with `Annotated[…, typer.Option("--name")]`."""
+    hints = get_type_hints(function, include_extras=True).values()
+    found = (one for hint in hints for one in getattr(hint, "__metadata__", ()))
+    return {
+        str(word) for one in found for word in (getattr(one, "default", ""), *(getattr(one, "param_decls", ()) or ()))
+    }

@@ -14,6 +14,7 @@ from chronex.model.reasons import (
     of_task,
     short_text,
     text_of,
+    told_text,
     words_beyond,
     words_of,
 )
@@ -28,9 +29,9 @@ WORDED = [
     (
         Reason(C.OVERLAP, "occ_1"),
         "an earlier occurrence still runs: occ_1",
-        "an earlier occurrence still runs: occ_1",
+        "an earlier occurrence still runs",
     ),
-    (Reason(C.GAVE_WAY, "occ_2"), "a newer occurrence took its place: occ_2", None),
+    (Reason(C.GAVE_WAY, "occ_2"), "a newer occurrence took its place: occ_2", "a newer occurrence took its place"),
     (Reason(C.CANCELED, "too slow", "ann"), "canceled by ann: too slow", "canceled by ann: too slow"),
     (Reason(C.REPLACED, "3"), "replaced by a new version: 3", "replaced by a new version: 3"),
     (Reason(C.DROPPED_BY_LIMIT), "dropped: too many dead letters, or too old", None),
@@ -43,6 +44,22 @@ WORDED = [
     (free_text("known"), "known", "known"),
     (free_text(""), "", ""),
 ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (Reason(C.OVERLAP, "occ_1"), "an earlier occurrence still runs"),
+        (
+            Reason(C.RETRY_WAITS, "occ_1 until 2027-01-01T01:00:00Z"),
+            "an earlier occurrence waits for its retry until 2027-01-01T01:00:00Z",
+        ),
+        (Reason(C.PAUSED, by="ann"), "paused by ann"),
+        (Reason(C.EXIT_CODE, "exit code 3", "main"), "main: exit code 3"),
+    ],
+)
+def test_a_person_is_told_no_ids(reason: Reason, told: str) -> None:
+    assert told_text(reason) == told
 
 
 @pytest.mark.parametrize(("reason", "text", "short"), WORDED)

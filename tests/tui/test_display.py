@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from chronex.engine.usual import Usual, UsualBand
 from chronex.model.job import Task
@@ -14,6 +15,7 @@ from chronex.views.jobs import Row, Situation
 from chronex_tui.model.attempt_output import no_output
 from chronex_tui.model.display import UNICODE, DisplaySettings, band_words, memory_words, stamp, usage_words
 from chronex_tui.model.job_detail import firing_lines, ordered_runs, tries_lines, usual_lines
+from chronex_tui.model.jobs_table import next_words
 from chronex_tui.model.layout import plain
 from chronex_tui.model.snapshot import Firing, JobDetail
 from tests.tui.examples import DAY, EXIT_1, HOME, HOUR, JOBS, MINUTE, NOW, job
@@ -41,7 +43,7 @@ def test_other_words_of_time() -> None:
     assert stamp(NOW // MINUTE * MINUTE + 13 * HOUR, NOW, HOME) == "Mon 03:56"
     assert stamp(NOW + 400 * DAY, NOW, HOME) == "20 Dec 2027"
     assert short_text(Reason(ReasonCode.EXIT_CODE, "exit code 1", "main")) == "exit 1"
-    assert short_text(Reason(ReasonCode.OVERLAP, "occ_1")) == "an earlier occurrence still runs: occ_1"
+    assert short_text(Reason(ReasonCode.OVERLAP, "occ_1")) == "an earlier occurrence still runs"
 
 
 def test_what_a_command_took_of_the_machine() -> None:
@@ -130,3 +132,10 @@ def test_what_a_run_took_stands_beside_what_is_usual(usual: Usual | None, told: 
     row = Row(JOBS[0], Situation.OK, False, False, None, None, None, None, 0)
     detail = JobDetail(row, (), (), firing, None, None, usual=usual)
     assert plain(usual_lines(detail, 120)) == told
+
+
+def test_a_job_that_follows_others_is_not_said_to_be_over() -> None:
+    follower = replace(job("report", ""), after=("etl", "load"))
+    for one, words in ((follower, "after etl, load"), (job("once", "0 3 * * *"), "no further run")):
+        row = Row(one, Situation.OK, False, False, None, None, None, None, 0)
+        assert next_words(row, DisplaySettings(NOW, UNICODE, HOME)) == ((words, "dim"),)

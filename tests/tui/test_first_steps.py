@@ -121,6 +121,11 @@ def test_a_stranger_moves_a_crontab_and_sees_it_run(terminal: Terminal, tmp_path
     terminal.shows(f"filter: {name}")
     terminal.press("t")
     terminal.shows("Run", "now?")
+    # In one burst: Esc closes the question, and Enter opens the runs of the job.
+    terminal.press("Escape", "Enter")
+    terminal.shows("No run matches")
+    terminal.press("1", "t")
+    terminal.shows("Run", "now?")
     terminal.press("y")
     terminal.shows(f"● {name}", "output")
     terminal.press("w")

@@ -15,6 +15,7 @@ from chronex.storage.ports import Store
 from chronex.storage.records import Reading, Records
 from chronex_store import LmdbStore
 from chronex_tui.app import ChronexApp, StartOptions
+from chronex_tui.key_order import EscapeParser
 from chronex_tui.screens.dialogs import Dialog
 from chronex_tui.widgets import Table
 from tests.tui.driving import app_on, driven
@@ -139,3 +140,43 @@ async def test_undoing_a_resume_keeps_the_end_of_the_pause(example_store: Path) 
     assert job is not None
     assert job.progress.paused_until_ms == NOW + HOUR
     assert job.progress.is_paused_at(NOW)
+
+
+# -- from bytes to keys -------------------------------------------------------------------------------------------
+
+# What a terminal sends, in the pieces in which it arrives, and the keys that it means.
+SENT: tuple[tuple[tuple[str, ...], list[str]], ...] = (
+    (("\x1b\r",), ["escape", "enter"]),
+    (("\x1bp",), ["escape", "p"]),
+    (("\x1bP",), []),  # it may begin a sequence: what it means is known when more arrives or nothing does
+    (("\x1bb", "\x1bf"), ["escape", "b", "escape", "f"]),  # not a word to the left and to the right
+    (("\x1b", "q"), ["escape", "q"]),
+    (("\x1b\x1b\x1bq",), ["escape", "escape", "escape", "q"]),
+    (("\x1b\x7f\x1b/pip\r",), ["escape", "backspace", "escape", "slash", "p", "i", "p", "enter"]),
+    (("t\x1b", "\r2"), ["t", "escape", "enter", "2"]),
+    (("\x1b[A\x1b[B\x1bOP\x1b[1;5C",), ["up", "down", "f1", "ctrl+right"]),
+    (("\x1b", "[", "A", "p"), ["up", "p"]),
+    (("\x1b\x1b[A",), ["escape", "up"]),
+    (("\x1b[27u\r",), ["escape", "enter"]),  # a terminal that names its keys
+    (("\x1b[200~pt\x1b[201~p",), ["paste:pt", "p"]),
+    (("\x1b[20", "0~pt\x1b[2", "01~", "p"), ["paste:pt", "p"]),
+    (("\x1b[200~a\x1bp" + "p" * 40 + "\x1b[201~q",), ["paste:ap" + "p" * 40, "q"]),
+    (
+        (
+            "\x1b[200~\x1b\x1b[31mred\x1b",
+            "[0m\x1b[201~q",
+        ),
+        ["paste:[31mred[0m", "q"],
+    ),
+)
+
+
+@pytest.mark.parametrize(("pieces", "keys"), SENT, ids=[repr("|".join(row[0]))[:40] for row in SENT])
+def test_escape_and_a_key_that_arrive_together_are_two_keys(pieces: tuple[str, ...], keys: list[str]) -> None:
+    parser = EscapeParser()
+    read = [event for piece in pieces for event in parser.feed(piece)]
+    assert [
+        f"paste:{event.text}" if isinstance(event, Paste) else event.key
+        for event in read
+        if isinstance(event, (Key, Paste))
+    ] == keys

@@ -46,6 +46,22 @@ def test_what_runs_reaches_the_line_of_now_and_failures_end_in_their_sign() -> N
     assert "✖" in lane(LaneMark(NOW - 10 * MINUTE, NOW - 4 * MINUTE, "failed"))
 
 
+def test_what_waits_for_its_turn_is_not_drawn_as_if_it_had_run() -> None:
+    due = NOW - 10 * MINUTE
+    for state, sign in (("queued", "◔"), ("pending", "○")):
+        item = RunItem(RunKey("backup", due), state, NO_REASON, due, None, None, False, False)
+        (mark,) = past_marks([item], Window(NOW, HOUR))["backup"]
+        assert lane(mark).strip(" │") == sign
+
+
+def test_without_a_scheduler_nobody_knows_how_long_it_ran() -> None:
+    mark = LaneMark(NOW - 40 * MINUTE, None, "running")
+    unwatched = lane_line(
+        Lane("backup", (mark,)), Window(NOW, HOUR), DisplaySettings(NOW, UNICODE, HOME, is_watched=False), 71, 11
+    )
+    assert plain([unwatched])[11:].strip(" │") == "▶"
+
+
 def test_two_runs_at_once_differ_from_one() -> None:
     first = LaneMark(NOW - 40 * MINUTE, NOW - 10 * MINUTE, "completed")
     assert "!" in lane(first, LaneMark(NOW - 30 * MINUTE, NOW - 20 * MINUTE, "completed"))

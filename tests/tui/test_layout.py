@@ -94,14 +94,15 @@ def test_coloured_lines_keep_their_colours_and_nothing_else() -> None:
         (
             (("at 03:00 ", ""), ("it is late", "retry")),
             12,
-            [(("at 03:00 ", ""), ("it", "retry")), (("is late", "retry"),)],
+            [(("at 03:00 ", ""), ("it", "retry")), (("  is late", "retry"),)],
         ),
+        ((("zone   Europe or", ""),), 14, [(("zone   Europe", ""),), (("       or", ""),)]),
         ((("  ^ two words", "retry"),), 8, [(("  ^ two", "retry"),), (("  words", "retry"),)]),
         ((("abcdefgh", ""),), 3, [(("abc", ""),), (("def", ""),), (("gh", ""),)]),
         ((("你好吗", ""),), 4, [(("你好", ""),), (("吗", ""),)]),
         ((), 5, [()]),
     ],
-    ids=["fits", "two styles", "indented", "one long word", "wide characters", "empty"],
+    ids=["fits", "two styles", "labelled", "indented", "one long word", "wide characters", "empty"],
 )
 def test_a_line_that_is_too_long_goes_on_below_with_its_styles_and_its_indent(
     line: Line, cells: int, wrapped: list[Line]

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
 from textual.app import App, ComposeResult
 
 from chronex_tui.model.layout import Line
 from chronex_tui.theme import Palette
 from chronex_tui.widgets import Panel
+
+
+@pytest.mark.parametrize("theme", ["dark", "light", "colorblind"])
+def test_a_highlighted_answer_has_a_text_colour_of_its_own(theme: str) -> None:
+    """The terminal's own may be light grey, and the highlight light blue."""
+    style = Palette(theme).style("chosen")
+    assert style.color is not None
+    assert style.bgcolor is not None
+    assert style.color != style.bgcolor
 
 
 async def test_a_panel_whose_scroll_bar_comes_is_drawn_for_what_is_left() -> None:

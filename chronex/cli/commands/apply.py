@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from chronex.cli.options import Config, Form, StorePath, UsageError, check_format, choose, read_duration, store_place
-from chronex.cli.output import JobZones, err, print_result, zone_of
+from chronex.cli.output import JobZones, err, hinted, print_result, zone_of
 from chronex.cli.questions import ask, is_answered
 from chronex.cli.update_output import (
     change_line,
@@ -143,7 +143,7 @@ def _named(options: ApplyOptions, before_file: str = "") -> list[str]:
     """The job file and the store as they were named; the address of a database may hold a password."""
     words = [before_file, options.file] if options.file and before_file else [options.file] if options.file else []
     is_directory = options.store is not None and isinstance(store_place(options.store), Path)
-    return [*words, *(["--store", str(options.store)] if is_directory else [])]
+    return [*words, *(["--store", str(Path(str(options.store)).absolute())] if is_directory else [])]
 
 
 def _apply(store: OpenedStore, found: JobFile, way: UpdateOptions, options: ApplyOptions) -> int:
@@ -259,7 +259,7 @@ def _preview_lines(seen: Preview, options: ApplyOptions, zone: Callable[[str], Z
     if losses.are_most:
         yield f"REMOVES {losses.removed} of {losses.had} jobs: to apply this, say --prune"
     prune = ["--prune"] if losses.are_most else []
-    command = shlex.join(["chronex", "apply", *_named(options), *prune, "--basis", str(seen.basis)])
+    command = hinted(shlex.join(["chronex", "apply", *_named(options), *prune, "--basis", str(seen.basis)]))
     yield terminal_safe(f"dry run: nothing was changed; to apply exactly this: {command}")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from chronex.cli.options import AsOf, Form, OfJob, ReasonText, StorePath, UsageError, Yes, check_format, choose
-from chronex.cli.output import JobZones, print_lines, print_result, time_text, timed
+from chronex.cli.output import JobZones, hinted, print_lines, print_result, time_text, timed
 
 if TYPE_CHECKING:
     from chronex.cli.store_session import StoreSession
@@ -274,4 +274,4 @@ def _letter_lines(letter: DeadLetter, zone: Zone) -> list[str]:
         lines.append(f"  attempt {attempt.number}  {when}  {attempt.state.value}  {text_of(attempt.reason)}")
     if run.environment:
         lines.append(f"  was given {', '.join(run.environment)} (values are not kept)")
-    return [*lines, f"  again: chronex dlq replay {run.id}"]
+    return [*lines, hinted(f"  again: chronex dlq replay {run.id}")]

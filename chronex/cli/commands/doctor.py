@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chronex.cli.options import Form, StorePath, UsageError, check_format, store_place
-from chronex.cli.output import print_json, print_lines
+from chronex.cli.output import hinted, print_json, print_lines
 
 if TYPE_CHECKING:
     from chronex.cli.check_verdicts import Check
@@ -95,7 +95,7 @@ def _report_lines(report: Any, repaired: dict[str, Any] | None) -> Iterator[str]
     if repaired:
         yield "repaired: " + ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in repaired.items())
     for finding in report.findings:
-        advice = f"; {finding.advice}" if finding.advice else ""
+        advice = f"; {hinted(finding.advice)}" if finding.advice else ""
         yield f"{finding.severity}: {finding.message}{advice}"
     if report.figures:
         records = sum(report.figures["records"].values())
@@ -110,4 +110,4 @@ def _report_lines(report: Any, repaired: dict[str, Any] | None) -> Iterator[str]
 def _check_lines(checks: list[Check]) -> Iterator[str]:
     for check in checks:
         advice = f"; {check.advice}" if check.advice else ""
-        yield f"{check.verdict.value:5} {check.topic}: {check.message}{advice}"
+        yield f"{check.verdict.value:5} {check.topic}: {hinted(check.message + advice)}"

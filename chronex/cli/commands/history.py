@@ -26,9 +26,10 @@ from chronex.text.terminal import terminal_safe
 if TYPE_CHECKING:
     from chronex.engine.usual import RunUsage
     from chronex.model.occurrence import MissedSpan, Occurrence
-    from chronex.model.states import OccurrenceState
     from chronex.storage.records import Reading
+    from chronex.views.nodes import Watch
     from chronex.views.past_runs import HistoryQuery
+    from chronex.views.troubles import Trouble
 
 # `occ_` and eight characters, which every command accepts for the whole id.
 _SHORT_ID = 12
@@ -88,7 +89,10 @@ def _owners(name: str, store: str | None) -> frozenset[str]:
 
 
 def run_history(query: HistoryQuery, store: str | None, form: str, *, wide: bool = False) -> int:
-    from chronex.cli.store_session import read_store
+    from chronex.cli.store_session import read_store, read_store_now
+    from chronex.cli.trouble_output import store_watch, tell_troubles, troubles_of
+    from chronex.model.states import is_final
+    from chronex.views.nodes import WATCHED
     from chronex.views.past_runs import past_occurrences
 
     if form == "json":
@@ -96,11 +100,17 @@ def run_history(query: HistoryQuery, store: str | None, form: str, *, wide: bool
             read_store(store, lambda reading: [_history_json(reading, o) for o in past_occurrences(reading, query)])
         )
         return 0
-    lines = read_store(
-        store,
-        lambda reading: _lines(JobZones(reading), list(past_occurrences(reading, query)), reading if wide else None),
-    )
+
+    def find(reading: Reading, now_ms: int) -> tuple[list[str], list[Trouble]]:
+        found = list(past_occurrences(reading, query))
+        is_open = any(not is_final(one.state) for one in found)  # then it matters whether a scheduler runs
+        watch = store_watch(reading, now_ms) if is_open else WATCHED
+        troubles = troubles_of(reading, now_ms) if is_open else []
+        return _lines(JobZones(reading), found, reading if wide else None, watch), troubles
+
+    (lines, troubles), _ = read_store_now(store, find)
     print_painted(lines)
+    tell_troubles(troubles)
     if not lines:
         out("nothing in the history" + (" fits" if query.states or query.since_ms is not None else " yet"))
     return 0
@@ -115,7 +125,7 @@ def _states(texts: list[str]) -> frozenset[str]:
     return frozenset(texts)
 
 
-def _lines(zones: JobZones, found: list[Occurrence], wide: Reading | None) -> list[str]:
+def _lines(zones: JobZones, found: list[Occurrence], wide: Reading | None, watch: Watch) -> list[str]:
     """With `wide` what each took is read as well."""
     from chronex.cli.usage_output import usage_text
     from chronex.model.reasons import text_of
@@ -137,14 +147,17 @@ def _lines(zones: JobZones, found: list[Occurrence], wide: Reading | None) -> li
         if node_width:
             front += f" {padded(owners.get(occurrence.owner, ''), node_width)}"
         colour = "yellow" if occurrence.errors else _COLOURS.get(occurrence.state)
-        words = _reason(occurrence)
+        left = watch.left_of(occurrence.job, occurrence.nominal_ms)
+        words = " ".join((*(one.words for one in left[:1]), _reason(occurrence)))
         if wide is not None and (used := _used(wide, occurrence)) is not None:
             words = f"[{usage_text(used)}] {words}"
-        lines += _row(front, occurrence.state, f"{took:>7}", words.strip(), colour)
+        is_unknown = bool(left) and not any(one.is_alive for one in left)
+        state = "unknown" if is_unknown else occurrence.state.value
+        lines += _row(front, state, f"{took:>7}", words.strip(), colour)
         if (older := occurrence.older) is not None:
             front = f"{column(older.from_ms, zone)} {'':{_SHORT_ID}} {name}" + " " * (node_width and node_width + 1)
             reason = f"{how_many(older)} until {column(older.to_ms, zone)}: {text_of(older.reason)}"
-            lines += _row(front, OccurrenceState.MISSED, " " * 7, reason, None)
+            lines += _row(front, OccurrenceState.MISSED.value, " " * 7, reason, None)
     return lines
 
 
@@ -158,9 +171,9 @@ def _named_owners(reading: Reading, found: list[Occurrence]) -> dict[str, str]:
     }
 
 
-def _row(front: str, state: OccurrenceState, took: str, reason: str, colour: str | None) -> list[str]:
+def _row(front: str, state: str, took: str, reason: str, colour: str | None) -> list[str]:
     """One line; on a terminal too narrow for the reason, the reason has a line of its own."""
-    word = paint(f"{state.value:12}", *filter(None, [colour]))
+    word = paint(f"{state:12}", *filter(None, [colour]))
     head = f"{front} {word} {took}"
     # Output in a pipe is searched rather than read, so nothing is cut there.
     if not sys.stdout.isatty():
@@ -172,10 +185,10 @@ def _row(front: str, state: OccurrenceState, took: str, reason: str, colour: str
 
 
 def _reason(occurrence: Occurrence) -> str:
-    from chronex.model.reasons import text_of
+    from chronex.model.reasons import told_text
     from chronex.views.wording import state_words
 
-    words = [text_of(occurrence.reason)] if occurrence.reason else []
+    words = [told_text(occurrence.reason)] if occurrence.reason else []
     if occurrence.errors:
         words.insert(0, f"{state_words(occurrence.state, occurrence.errors)} ({occurrence.errors}):")
     if occurrence.recovery and occurrence.started_ms is not None:

@@ -7,11 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chronex.cli.options import StorePath, UsageError, choose
-from chronex.cli.output import DEFAULT_WIDTH, columns, cut, out, padded, paint, print_json, shown_zone, timed, width
+from chronex.cli.output import (
+    DEFAULT_WIDTH,
+    columns,
+    cut,
+    hinted,
+    out,
+    padded,
+    paint,
+    print_json,
+    shown_zone,
+    timed,
+    width,
+)
 
 if TYPE_CHECKING:
     from chronex.timing.zones import Zone
     from chronex.views.jobs import Outcome, Row
+    from chronex.views.nodes import Watch
 
 # Columns of the table.
 _STATE_WIDTH = 10
@@ -41,15 +54,16 @@ def list_jobs(
 
 def run_list(store: str | None, form: str, filter_text: str) -> int:
     from chronex.cli.store_session import read_store_now
-    from chronex.cli.trouble_output import tell_troubles, troubles_of
+    from chronex.cli.trouble_output import store_watch, tell_troubles, troubles_of
     from chronex.views.filters import parse_filter
     from chronex.views.jobs import rows_of
 
     chosen = parse_filter(filter_text)
     if chosen.problems:
         raise UsageError(f"--filter: {chosen.problems[0]}")
-    (rows, troubles), now_ms = read_store_now(
-        store, lambda reading, at_ms: (rows_of(reading, at_ms), troubles_of(reading, at_ms))
+    (rows, troubles, watch), now_ms = read_store_now(
+        store,
+        lambda reading, at_ms: (rows_of(reading, at_ms), troubles_of(reading, at_ms), store_watch(reading, at_ms)),
     )
     found = [row for row in rows if chosen.matches(row, now_ms)]
     if form == "names":
@@ -58,20 +72,20 @@ def run_list(store: str | None, form: str, filter_text: str) -> int:
     elif form == "json":
         print_json([row_json(row) for row in found])
     elif not rows:
-        out("no jobs yet; write a chronex.toml and run: chronex apply")
+        out(hinted("no jobs yet; write a chronex.toml and run: chronex apply"))
     else:
-        _print_table(found, len(rows), now_ms, shown_zone())
+        _print_table(found, len(rows), now_ms, shown_zone(), watch)
         tell_troubles(troubles)
     return 0
 
 
-def _print_table(rows: list[Row], total: int, now_ms: int, zone: Zone) -> None:
-    from chronex.cli.record_output import SITUATION_COLOURS, situation_text
+def _print_table(rows: list[Row], total: int, now_ms: int, zone: Zone, watch: Watch) -> None:
+    from chronex.cli.record_output import SITUATION_COLOURS, state_text
     from chronex.text.terminal import terminal_safe
 
     lines: list[Line] = [("STATE", "JOB", "NEXT", "LAST", "SCHEDULE")]
     lines += [
-        (situation_text(row.situation), terminal_safe(row.job.shown_name), next_text(row, now_ms, zone),
+        (state_text(row, watch), terminal_safe(row.job.shown_name), next_text(row, now_ms, zone, watch),
          last_text(row.last, now_ms, zone), row.job.shown_schedule)
         for row in rows
     ]  # fmt: skip
@@ -97,22 +111,25 @@ def _columns_that_fit(widths: list[int]) -> int:
     return next((count for count in (4, 3) if sum(widths[:count]) + count - 1 <= available), 2)
 
 
-def next_text(row: Row, now_ms: int, zone: Zone) -> str:
+def next_text(row: Row, now_ms: int, zone: Zone, watch: Watch) -> str:
     from chronex.text.durations import brief_duration
     from chronex.views.jobs import Situation
-    from chronex.views.wording import moment, upcoming
+    from chronex.views.wording import moment, upcoming_if
 
+    left = watch.left_of(row.job.id)
+    if row.situation is Situation.RUNNING and left:
+        return "unwatched, still runs" if any(one.is_alive for one in left) else "outcome unknown"
     if row.situation is Situation.RUNNING and row.running_since_ms is not None:
         return f"running {brief_duration(max(0, now_ms - row.running_since_ms))}"
     if row.situation is Situation.RETRYING and row.retry is not None:
-        return f"retry {upcoming(row.retry.at_ms, now_ms, zone)}"
+        return f"retry {upcoming_if(row.retry.at_ms, now_ms, zone, has_scheduler=watch.has_scheduler)}"
     if row.is_paused and row.job.enabled:
         until = row.job.progress.paused_until_ms
         return "paused" if until is None else f"until {moment(until, now_ms, zone)}"
     if row.next is None:
-        return "-"
+        return f"after {', '.join(row.job.after)}" if row.job.follows else "-"
     about = "" if row.next.is_drawn else "from "
-    return about + upcoming(row.next.due_ms, now_ms, zone)
+    return about + upcoming_if(row.next.due_ms, now_ms, zone, has_scheduler=watch.has_scheduler)
 
 
 def last_text(last: Outcome | None, now_ms: int, zone: Zone) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chronex.cli.options import Form, StorePath, UsageError, check_format, choose
-from chronex.cli.output import out, padded, paint, print_json, print_result, shown_zone, width
+from chronex.cli.output import hinted, out, padded, paint, print_json, print_result, shown_zone, width
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def run_nodes(store: str | None, form: str, *, every: bool) -> int:
         print_json([node_json(row) for row in found])
     elif not found:
         past = f"; {len(rows)} worked on it before: chronex nodes --all" if rows else ""
-        out(f"no scheduler works on this store{past}")
+        out(hinted(f"no scheduler works on this store{past}"))
     else:
         _print_table(found, now_ms, shown_zone())
     return 0

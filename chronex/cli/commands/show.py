@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chronex.cli.options import Form, StorePath, check_format
-from chronex.cli.output import out, print_json, print_painted, time_text, timed, zone_of
+from chronex.cli.output import hinted, out, print_json, print_painted, time_text, timed, zone_of
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
     from chronex.model.job import Job
     from chronex.storage.records import Reading
     from chronex.views.jobs import Detail
+    from chronex.views.nodes import Watch
     from chronex.views.troubles import Trouble
 
 _VERSION_FIELDS_NOT_SHOWN = ("id", "written")
@@ -44,19 +45,19 @@ def show(
 def run_show(name: str, store: str | None, form: str) -> int:
     from chronex.cli.record_output import detail_json, detail_lines
     from chronex.cli.store_session import read_store_now
-    from chronex.cli.trouble_output import tell_troubles, troubles_of
+    from chronex.cli.trouble_output import store_watch, tell_troubles, troubles_of
     from chronex.engine.commands.names import job_named
     from chronex.views.jobs import detail_of, with_usage
 
-    def find(reading: Reading, now_ms: int) -> tuple[Detail, list[Trouble]]:
+    def find(reading: Reading, now_ms: int) -> tuple[Detail, list[Trouble], Watch]:
         detail = with_usage(reading, detail_of(reading, job_named(reading, name), now_ms))
-        return detail, troubles_of(reading, now_ms)
+        return detail, troubles_of(reading, now_ms), store_watch(reading, now_ms)
 
-    (detail, troubles), now_ms = read_store_now(store, find)
+    (detail, troubles, watch), now_ms = read_store_now(store, find)
     if form == "json":
         print_json(detail_json(detail))
     else:
-        print_painted(detail_lines(detail, now_ms, zone_of(detail.job)))
+        print_painted(detail_lines(detail, now_ms, zone_of(detail.job), watch))
         tell_troubles(troubles)
     return 0
 
@@ -101,7 +102,7 @@ def run_versions(name: str, store: str | None, form: str) -> int:
             out(terminal_safe(f"  {change['field']:20} {_short(change['from'])} -> {_short(change['to'])}"))
         for task in row["retired_tasks"]:
             out(terminal_safe(f"  {'task retired':20} {task}: no run from this version on has it"))
-    out(terminal_safe(f"back to an earlier one: chronex apply --rollback {versions[0].id} VERSION"))
+    out(terminal_safe(hinted(f"back to an earlier one: chronex apply --rollback {versions[0].id} VERSION")))
     return 0
 
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chronex.cli.options import Form, StorePath, UsageError, check_format
-from chronex.cli.output import columns, cut, out, paint, print_json, shown_zone, timed
+from chronex.cli.output import columns, cut, hinted, out, paint, print_json, shown_zone, timed
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
     from chronex.cli.calendar_check import StaleCalendar
     from chronex.model.job import Job
     from chronex.timing.zones import Zone
-    from chronex.views.jobs import Row
-    from chronex.views.nodes import NodeRow
+    from chronex.views.jobs import Row, Situation
+    from chronex.views.nodes import LeftAttempt, NodeRow, Watch
     from chronex.views.status import OutageCard, StoreStatus
     from chronex.views.troubles import Trouble
     from chronex_store import Space
@@ -74,11 +74,11 @@ def run_status(store: str | None, form: str, *, watch: bool, check: bool) -> int
 
 
 def _read(store: OpenedStore, now_ms: int) -> StoreStatus:
-    from chronex.run import is_alive
+    from chronex.run import boot_id, is_alive
     from chronex.storage.records import Reading
     from chronex.views.status import store_status
 
-    return store.view(lambda tx: store_status(Reading(tx), now_ms, is_alive))
+    return store.view(lambda tx: store_status(Reading(tx), now_ms, is_alive, boot_id()))
 
 
 def _stale(found: StoreStatus, now_ms: int) -> list[StaleCalendar]:
@@ -114,6 +114,7 @@ def status_json(
             *(_brief(row) | timed("since", row.running_since_ms) for row in found.running),
             *({"job": one.job, **timed("since", one.started_ms)} for one in found.running_removed),
         ],
+        "left": [_left_json(one) for one in found.watch.left],
         "queued": found.summary.queued,
         "groups": [group_json(row) for row in found.groups],
         "next": [_brief(row) | timed("due", row.next.due_ms if row.next else None) for row in found.upcoming],
@@ -187,6 +188,18 @@ def _space(store: OpenedStore) -> Space | None:
     return store.space() if isinstance(store, LmdbStore) else None
 
 
+def _left_json(left: LeftAttempt) -> dict[str, Any]:
+    attempt = left.attempt
+    return {
+        "job": attempt.job,
+        "task": attempt.task,
+        "attempt": attempt.number,
+        "pid": None if attempt.process is None else attempt.process.pid,
+        "is_alive": left.is_alive,
+        **timed("since", attempt.started_ms),
+    }
+
+
 def _brief(row: Row) -> dict[str, Any]:
     return {"job": row.job.id}
 
@@ -225,7 +238,9 @@ def _print(
     if needed:
         for one in needed:
             colour = "red" if one.severity == "error" else "yellow"
-            out(paint(terminal_safe(f"needs attention: {one.sentence}"), colour))
+            out(paint(terminal_safe(hinted(f"needs attention: {one.sentence}")), colour))
+    elif not found.summary.jobs:
+        out(hinted("no jobs yet; write a chronex.toml and run: chronex apply"))
     else:
         out(paint("all is well", "green"))
     sys.stdout.flush()
@@ -235,31 +250,25 @@ def _lines(found: StoreStatus, store: OpenedStore, now_ms: int, zone: Zone) -> I
     from chronex.model.reasons import text_of
     from chronex.text.durations import brief_duration
     from chronex.views.status import MOST_LISTED
-    from chronex.views.wording import moment, upcoming
+    from chronex.views.wording import moment, upcoming_if
 
     summary = found.summary
-    daemon = summary.daemon
+    daemon, watch = summary.daemon, found.watch
     if daemon is None:
         yield "scheduler  not running"
     else:
         up = brief_duration(max(0, now_ms - daemon.started_ms))
         yield f"scheduler  running for {up}: {daemon.id}, pid {daemon.process.pid}, chronex {daemon.chronex}"
     yield from _node_lines(found, now_ms)
-    counts = ", ".join(f"{count} {situation.value}" for situation, count in summary.counts.items() if count)
+    counts = ", ".join(
+        f"{count} {_counted(situation, watch)}" for situation, count in summary.counts.items() if count
+    )
     yield f"jobs       {summary.jobs}" + (f": {counts}" if counts else "")
-    yield f"now        {summary.running} running, {summary.queued} queued, {_dead_letters_text(summary.dead_letters)}"
-    for row in found.running[:MOST_LISTED]:
-        since = (
-            "" if row.running_since_ms is None else f" for {brief_duration(max(0, now_ms - row.running_since_ms))}"
-        )
-        yield f"  running  {_name(row.job)}{since}"
-    for one in found.running_removed[:MOST_LISTED]:
-        since = brief_duration(max(0, now_ms - (one.started_ms or now_ms)))
-        yield f"  running  {one.job} for {since}, whose job is removed"
+    yield from _running_lines(found, now_ms, zone)
     yield from _group_lines(found)
     for row in found.retrying[:MOST_LISTED]:
         if (retry := row.retry) is not None:
-            when = upcoming(retry.at_ms, now_ms, zone)
+            when = upcoming_if(retry.at_ms, now_ms, zone, has_scheduler=watch.has_scheduler)
             what = f"{retry.task}, attempt {retry.attempt} {when} ({text_of(retry.reason)})"
             yield f"  retry    {_name(row.job)}: {what}"
     for row in found.failing[:MOST_LISTED]:
@@ -273,11 +282,39 @@ def _lines(found: StoreStatus, store: OpenedStore, now_ms: int, zone: Zone) -> I
         yield f"  late     {_name(job)}: nothing completed since {since} was due"
     for row in found.upcoming[:5]:
         if row.next is not None:
-            yield f"  next     {_name(row.job)}: {upcoming(row.next.due_ms, now_ms, zone)}"
+            when = upcoming_if(row.next.due_ms, now_ms, zone, has_scheduler=watch.has_scheduler)
+            yield f"  next     {_name(row.job)}: {when}"
     if found.card is not None:
         yield f"outage     {_outage_text(found.card, now_ms, zone)}"
     yield f"times      in {zone.name}"
     yield from _space_lines(store)
+
+
+def _counted(situation: Situation, watch: Watch) -> str:
+    """What no scheduler watches may have ended."""
+    return situation.value if watch.has_scheduler or situation != "running" else "left"
+
+
+def _running_lines(found: StoreStatus, now_ms: int, zone: Zone) -> Iterator[str]:
+    from chronex.text.durations import brief_duration
+    from chronex.views.status import MOST_LISTED
+    from chronex.views.wording import moment
+
+    summary, watch = found.summary, found.watch
+    begun = f"{summary.running} running" if watch.has_scheduler else f"{summary.running} begun and not over"
+    yield f"now        {begun}, {summary.queued} queued, {_dead_letters_text(summary.dead_letters)}"
+    for left in watch.left[:MOST_LISTED]:
+        since = f" since {moment(left.attempt.started_ms, now_ms, zone)}" if left.attempt.started_ms else ""
+        yield f"  left     {terminal_safe(left.attempt.job)}{since}: {left.words}"
+    told = {one.attempt.job for one in watch.left} | {row.job.id for row in found.retrying}
+    for row in [row for row in found.running if row.job.id not in told][:MOST_LISTED]:
+        since = (
+            "" if row.running_since_ms is None else f" for {brief_duration(max(0, now_ms - row.running_since_ms))}"
+        )
+        yield f"  running  {_name(row.job)}{since}"
+    for one in [one for one in found.running_removed if one.job not in told][:MOST_LISTED]:
+        since = brief_duration(max(0, now_ms - (one.started_ms or now_ms)))
+        yield f"  running  {one.job} for {since}, whose job is removed"
 
 
 def _group_lines(found: StoreStatus) -> Iterator[str]:

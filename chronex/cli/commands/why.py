@@ -15,6 +15,7 @@ from chronex.text.terminal import terminal_safe
 if TYPE_CHECKING:
     from chronex.storage.records import Reading
     from chronex.timing.zones import Zone
+    from chronex.views.nodes import Watch
     from chronex.views.troubles import Trouble
     from chronex.views.why import Link, WhyAnswer
     from chronex.views.why.schedule_versions import VersionHistory
@@ -44,10 +45,11 @@ def why(
 
 def run_why(job: str, time: str | None, store: str | None, form: str) -> int:
     from chronex.cli.store_session import read_store_now
-    from chronex.cli.trouble_output import tell_troubles, troubles_of
+    from chronex.cli.trouble_output import store_watch, tell_troubles, troubles_of
 
     def ask(reading: Reading, now_ms: int) -> tuple[list[tuple[str, WhyAnswer]], list[Trouble]]:
-        names, found = JobZones(reading), answers_to(reading, job, time, now_ms)
+        names = JobZones(reading)
+        found = answers_to(reading, job, time, now_ms, store_watch(reading, now_ms))
         answers = [(names.name_of(answer.job), answer) for answer in found]
         return answers, troubles_of(reading, now_ms)
 
@@ -63,7 +65,7 @@ def run_why(job: str, time: str | None, store: str | None, form: str) -> int:
     return 0
 
 
-def answers_to(reading: Reading, job: str, time: str | None, now_ms: int) -> list[WhyAnswer]:
+def answers_to(reading: Reading, job: str, time: str | None, now_ms: int, watch: Watch) -> list[WhyAnswer]:
     """One answer for a time, or two: the last thing that happened and the next. UsageError without the job."""
     from chronex.engine.commands.names import job_id_named
     from chronex.views.why import latest_and_next
@@ -76,7 +78,7 @@ def answers_to(reading: Reading, job: str, time: str | None, now_ms: int) -> lis
     if history is None:
         raise UsageError(_unknown(reading, written))
     if time is None:
-        found = latest_and_next(reading, job, now_ms)
+        found = latest_and_next(reading, job, now_ms, watch)
         if not found and history.last.follows:
             parents = " and ".join(history.last.after)
             raise UsageError(f"nothing has happened to {job!r} yet: it follows {parents}; chronex why tells of those")
@@ -89,11 +91,11 @@ def answers_to(reading: Reading, job: str, time: str | None, now_ms: int) -> lis
             raise UsageError(
                 f"{job!r} has no occurrence {time[:60]!r}; chronex history {job} --format json lists them"
             )
-        return _one(why_at(reading, job, nominal, now_ms))
-    return _one(_at_time(reading, history, job, time, now_ms))
+        return _one(why_at(reading, job, nominal, now_ms, watch))
+    return _one(_at_time(reading, history, time, now_ms, watch))
 
 
-def _at_time(reading: Reading, history: VersionHistory, job: str, time: str, now_ms: int) -> WhyAnswer | None:
+def _at_time(reading: Reading, history: VersionHistory, time: str, now_ms: int, watch: Watch) -> WhyAnswer | None:
     from chronex.views.why import why as why_at
     from chronex.views.why.ask import clock_links, instant_of, read_time
 
@@ -101,7 +103,7 @@ def _at_time(reading: Reading, history: VersionHistory, job: str, time: str, now
     if chosen is None:
         hint = "write 2027-03-28T02:30, 02:30 (today), -2h, or an occurrence's id"
         raise UsageError(f"{time[:60]!r} is not a time; {hint}")
-    answer = why_at(reading, job, instant_of(reading, history, chosen, now_ms), now_ms)
+    answer = why_at(reading, history.last.id, instant_of(reading, history, chosen, now_ms), now_ms, watch)
     notes = clock_links(history.last, chosen)
     return answer._replace(links=(*notes, *answer.links)) if answer is not None else None
 

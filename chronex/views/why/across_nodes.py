@@ -61,7 +61,7 @@ def handover_links(reading: Reading, occurrence: Occurrence, zone: Zone, names: 
     taken: list[dict[str, Any]] = []
     for _, of_task in groupby(attempts, key=lambda one: one.task):
         for before, after in pairwise(of_task):
-            former = reading.node(before.owner)
+            former = reading.node(before.owner) if before.owner else None
             if former is None or not former.lease_ms or before.state is not AttemptState.CRASHED:
                 continue
             if before.owner != after.owner:
@@ -73,7 +73,7 @@ def handover_links(reading: Reading, occurrence: Occurrence, zone: Zone, names: 
 
 
 def _handover(reading: Reading, former: Node, after: Attempt, zone: Zone) -> list[Link]:
-    heir = reading.node(after.owner)
+    heir = reading.node(after.owner) if after.owner else None
     heir_name = shown_name(heir) if heir is not None else after.owner
     if heir is not None and heir.host_id == former.host_id:
         fact = f"{heir_name} began anew as {heir.id} and took over from {former.id}"

@@ -17,6 +17,7 @@ from chronex.timing.dst import wall_to_instant
 from chronex.timing.job_schedule import timing_of
 from chronex.timing.occurrences import Occurrences
 from chronex.timing.zones import Zone
+from chronex.views.nodes import WATCHED, Watch
 from chronex.views.why.across_nodes import on_each
 from chronex.views.why.answer import Link, Source, WhyAnswer, stamp
 from chronex.views.why.recorded import recorded
@@ -28,22 +29,25 @@ _RELATIVE = re.compile(r"([+-])(.+)", re.ASCII)
 _FURTHEST_MS = 250_000_000_000_000  # within the years that a date can name
 
 
-def why(reading: Reading, job: str, instant_ms: int, now_ms: int) -> WhyAnswer | None:
-    """What happened, or will happen, to `job` at exactly `instant_ms`; None where the store has no such job."""
+def why(reading: Reading, job: str, instant_ms: int, now_ms: int, watch: Watch = WATCHED) -> WhyAnswer | None:
+    """What happened, or will happen, to `job` at exactly `instant_ms`; None where the store has no such job.
+
+    `watch` says whether a scheduler is there to start and to record what the answer speaks of.
+    """
     history = version_history(reading, job)
     if history is None:
         return None
     occurrence = reading.occurrence(job, instant_ms)
     if occurrence is not None:
-        return recorded(reading, history, occurrence, now_ms)
+        return recorded(reading, history, occurrence, now_ms, watch)
     if (spread := on_each(reading, history, instant_ms)) is not None:
         return spread
     if instant_ms > now_ms:
-        return ahead(reading, history, instant_ms, now_ms)
+        return ahead(reading, history, instant_ms, now_ms, watch)
     return unrecorded(reading, history, instant_ms, now_ms)
 
 
-def latest_and_next(reading: Reading, job: str, now_ms: int) -> list[WhyAnswer]:
+def latest_and_next(reading: Reading, job: str, now_ms: int, watch: Watch = WATCHED) -> list[WhyAnswer]:
     """Without a time: the last thing that happened, and the next that will."""
     history = version_history(reading, job)
     if history is None:
@@ -51,10 +55,10 @@ def latest_and_next(reading: Reading, job: str, now_ms: int) -> list[WhyAnswer]:
     answers = []
     latest = reading.occurrences(job, now_ms + 1, 1)
     if latest:
-        answers.append(recorded(reading, history, latest[0], now_ms))
+        answers.append(recorded(reading, history, latest[0], now_ms, watch))
     upcoming = _upcoming(reading, history, now_ms)
     if upcoming is not None:
-        found = why(reading, job, upcoming, now_ms)
+        found = why(reading, job, upcoming, now_ms, watch)
         answers += [found] if found else []
     return answers
 

@@ -9,7 +9,7 @@ from chronex.model.event import EVENTS, Event
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, Run, is_limited_by_process
 from chronex.model.process_settings import refused_beyond
-from chronex.model.reasons import ReasonCode, text_of
+from chronex.model.reasons import ReasonCode, text_of, told_text
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading
@@ -74,7 +74,7 @@ def _event_links(event: Event, zone: Zone) -> list[Link]:
         return [Link(fact, event.at_ms, Source.JOURNAL)]
     task = f"{event.task}: " if event.task else ""
     by = f" by {event.actor}" if event.actor else ""
-    reason = f": {text_of(event.reason)}" if event.reason else ""
+    reason = f": {told_text(event.reason)}" if event.reason else ""
     words = _WORDS.get(event.name) or EVENTS.get(event.name, event.name)
     return [Link(f"{task}{words}{by}{reason}", event.at_ms, Source.JOURNAL)]
 

@@ -8,14 +8,14 @@ from msgspec.structs import replace
 
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
-from chronex.model.reasons import ReasonCode, text_of
+from chronex.model.reasons import ReasonCode, text_of, told_text
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
 from chronex.timing.zones import Zone
 from chronex.views.group_rows import waits_for
 from chronex.views.job_functions import lacking_functions, named, unstopped
-from chronex.views.nodes import owner_facts
+from chronex.views.nodes import WATCHED, Watch, owner_facts
 from chronex.views.why.across_nodes import handover_links
 from chronex.views.why.answer import Cause, Link, Source, WhyAnswer, cause_of, stamp
 from chronex.views.why.chain_links import child_links, origin_link, parent_links
@@ -67,7 +67,9 @@ def cause_of_record(occurrence: Occurrence) -> Cause:
     return cause_of(code) or _OTHERWISE.get(occurrence.state, Cause.SKIPPED)
 
 
-def recorded(reading: Reading, history: VersionHistory, occurrence: Occurrence, now_ms: int) -> WhyAnswer:
+def recorded(
+    reading: Reading, history: VersionHistory, occurrence: Occurrence, now_ms: int, watch: Watch = WATCHED
+) -> WhyAnswer:
     if occurrence.state is _S.QUEUED:  # what is in its way now, not when it came
         occurrence = replace(occurrence, reason=waits_for(reading, occurrence, now_ms))
     version = next((job for job in history.versions if job.version == occurrence.version), history.last)
@@ -91,9 +93,9 @@ def recorded(reading: Reading, history: VersionHistory, occurrence: Occurrence, 
         *parent_links(reading, occurrence, zone, names),
         *child_links(reading, occurrence, zone, names),
         *_functions(reading, version, occurrence),
-        _outcome_link(occurrence, zone, now_ms),
+        _outcome_link(occurrence, now_ms, watch),
     ]
-    summary = _summary(occurrence, cause, zone, now_ms)
+    summary = _summary(occurrence, cause, zone, now_ms, watch)
     return WhyAnswer(
         occurrence.job, occurrence.nominal_ms, zone, cause, summary, ordered(links), occurrence.id, names
     )  # fmt: skip
@@ -190,20 +192,22 @@ def pause_links(reading: Reading, job: str, before_ms: int, names: dict[str, Any
         return []
     event = found[1]
     names["paused_by"], names["paused_ms"] = event.actor, event.at_ms
-    why = f": {text_of(event.reason)}" if event.reason else ""
+    why = f": {told_text(event.reason)}" if event.reason else ""
     return [Link(f"paused by {event.actor or 'someone'}{why}", event.at_ms, Source.JOURNAL)]
 
 
-def _outcome_link(occurrence: Occurrence, zone: Zone, now_ms: int) -> Link:
-    reason = f": {text_of(occurrence.reason)}" if occurrence.reason else ""
+def _outcome_link(occurrence: Occurrence, now_ms: int, watch: Watch) -> Link:
+    reason = f": {told_text(occurrence.reason)}" if occurrence.reason else ""
     if occurrence.finished_ms is not None:
         words = state_words(occurrence.state.value, occurrence.errors).replace("_", " ")
         return Link(f"{words}{reason}", occurrence.finished_ms, Source.RECORD)
+    if occurrence.state is _S.RUNNING and (left := watch.left_of(occurrence.job, occurrence.nominal_ms)):
+        return Link(left[0].words, now_ms, Source.RECORD)
     return Link(f"it is {occurrence.state.value} now{reason}", now_ms, Source.RECORD)
 
 
-def _summary(occurrence: Occurrence, cause: Cause, zone: Zone, now_ms: int) -> str:
-    reason = text_of(occurrence.reason) or "no reason is on record"
+def _summary(occurrence: Occurrence, cause: Cause, zone: Zone, now_ms: int, watch: Watch) -> str:
+    reason = told_text(occurrence.reason) or "no reason is on record"
     match occurrence.state:
         case _S.COMPLETED if occurrence.errors:
             return f"it ran and completed with errors: {reason}; {_times(occurrence, zone)}"
@@ -212,22 +216,40 @@ def _summary(occurrence: Occurrence, cause: Cause, zone: Zone, now_ms: int) -> s
         case _S.FAILED | _S.FAILED_STALE:
             return f"it ran and failed: {reason}; {_times(occurrence, zone)}"
         case _S.RUNNING:
-            return f"it is running since {stamp(occurrence.started_ms or now_ms, zone)}"
-        case _S.QUEUED if occurrence.waits_for:
-            return f"it {reason}"
-        case _S.QUEUED:
-            where = "for its turn" if occurrence.lines else "in its job's queue"
-            return f"it waits {where}: {reason}"
-        case _S.PENDING if occurrence.due_ms > now_ms:
-            return f"it will start at {stamp(occurrence.due_ms, zone)}"
-        case _S.PENDING:
-            return f"it is due since {stamp(occurrence.due_ms, zone)} and waits for a scheduler"
+            return _running_summary(occurrence, zone, now_ms, watch)
+        case _S.QUEUED | _S.PENDING:
+            return _waiting_summary(occurrence, reason, zone, now_ms, watch)
         case _S.CANCELED:
             return f"it was canceled: {reason}"
         case _S.MISSED:
             return f"it was missed: {reason}"
         case _:
             return f"it was skipped: {_skipped(occurrence, cause, reason, zone)}"
+
+
+def _running_summary(occurrence: Occurrence, zone: Zone, now_ms: int, watch: Watch) -> str:
+    began = stamp(occurrence.started_ms or now_ms, zone)
+    if left := watch.left_of(occurrence.job, occurrence.nominal_ms):
+        return f"it began at {began}: {left[0].words}"
+    if not watch.has_scheduler:
+        return f"it began at {began} and is not over: it goes on when a scheduler runs again"
+    return f"it is running since {began}"
+
+
+def _waiting_summary(occurrence: Occurrence, reason: str, zone: Zone, now_ms: int, watch: Watch) -> str:
+    if occurrence.state is _S.QUEUED and occurrence.waits_for:
+        return f"it {reason}"
+    if occurrence.state is _S.QUEUED:
+        where = "for its turn" if occurrence.lines else "in its job's queue"
+        return f"it waits {where}: {reason}"
+    due = stamp(occurrence.due_ms, zone)
+    if occurrence.due_ms <= now_ms:
+        return f"it is due since {due} and waits for a scheduler"
+    return f"it will start at {due}" if watch.has_scheduler else would_start(f"at {due}")
+
+
+def would_start(start: str) -> str:
+    return f"it would start {start} if a scheduler ran then; none runs now"
 
 
 def _skipped(occurrence: Occurrence, cause: Cause, reason: str, zone: Zone) -> str:

@@ -24,10 +24,11 @@ from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import Zone
 from chronex.views.coming_runs import ForecastRun, first_to_start, forecast_all, forecast_run
 from chronex.views.job_functions import lacking_functions, named, unstopped
+from chronex.views.nodes import WATCHED, Watch
 from chronex.views.why.across_nodes import lacking_node, waits_words
 from chronex.views.why.answer import NO_NAMES, Cause, Link, Source, WhyAnswer, cause_of, stamp
 from chronex.views.why.evidence import Outage, after, down_since, outage_at
-from chronex.views.why.recorded import moved_link, ordered, outage_link
+from chronex.views.why.recorded import moved_link, ordered, outage_link, would_start
 from chronex.views.why.schedule_versions import (
     VersionHistory,
     clock_note,
@@ -212,14 +213,18 @@ def _undecided(reading: Reading, history: VersionHistory, job: Job, instant_ms: 
     return Finding(Cause.UNDECIDED, "no scheduler has ever run on this store", links)
 
 
-def ahead(reading: Reading, history: VersionHistory, instant_ms: int, now_ms: int) -> WhyAnswer:
+def ahead(
+    reading: Reading, history: VersionHistory, instant_ms: int, now_ms: int, watch: Watch = WATCHED
+) -> WhyAnswer:
     job = history.last
     if history.is_gone:
         return answered(job, instant_ms, Finding(Cause.JOB_REMOVED, "the job was removed", []))
-    return answered(job, instant_ms, _coming(reading, history, job, instant_ms, now_ms))
+    return answered(job, instant_ms, _coming(reading, history, job, instant_ms, now_ms, watch))
 
 
-def _coming(reading: Reading, history: VersionHistory, job: Job, instant_ms: int, now_ms: int) -> Finding:
+def _coming(
+    reading: Reading, history: VersionHistory, job: Job, instant_ms: int, now_ms: int, watch: Watch
+) -> Finding:
     unnamed = _unnamed(history, job, instant_ms, now_ms)
     if unnamed is not None:
         return unnamed
@@ -252,7 +257,10 @@ def _coming(reading: Reading, history: VersionHistory, job: Job, instant_ms: int
         return skipped._replace(links=[*links, *placed, *skipped.links])
     start = f"from {stamp(due, zone)} on" if options_of(job).jitter else f"at {stamp(due, zone)}"
     risks = [Link(f"unless {risk}", None, Source.POLICY) for risk in _risks(reading, job)]
-    return Finding(Cause.WILL_RUN, f"it will start {start}", [*links, *placed, *risks], {"due_ms": due})
+    summary = f"it will start {start}"
+    if not watch.has_scheduler:
+        summary = would_start(start)
+    return Finding(Cause.WILL_RUN, summary, [*links, *placed, *risks], {"due_ms": due})
 
 
 def _skipped_for_retry(reading: Reading, job: Job, instant_ms: int, zone: Zone) -> Finding | None:
@@ -261,7 +269,7 @@ def _skipped_for_retry(reading: Reading, job: Job, instant_ms: int, zone: Zone) 
     if waits is None or forecast_run(job, instant_ms).latest_ms >= waits[1]:
         return None
     earlier, until_ms = waits
-    fact = f"{earlier.id} waits for its retry until {stamp(until_ms, zone)}"
+    fact = f"that of {stamp(earlier.nominal_ms, zone)} waits for its retry until {stamp(until_ms, zone)}"
     links = [Link(fact, None, Source.RECORD), Link("unless that is canceled before", None, Source.POLICY)]
     return Finding(Cause.RETRY_WAITS, "it will be skipped: an earlier occurrence waits for its retry", links)
 
@@ -336,6 +344,11 @@ _MADE_UP = {
 }
 
 
+def _which(running: Occurrence, zone: Zone) -> str:
+    """By its time: an id says nothing to a person."""
+    return f"that of {stamp(running.nominal_ms, zone)} is not over"
+
+
 def _risks(reading: Reading, job: Job) -> list[str]:
     risks = [f"no daemon runs then ({_MADE_UP[job.recovery.strategy]})"]
     if lacking := lacking_functions(job, unstopped(reading)):
@@ -344,7 +357,7 @@ def _risks(reading: Reading, job: Job) -> list[str]:
         which = " or ".join(job.after)
         risks.append(f"the newest run of {which} has not completed: then it waits, or is skipped where that failed")
     running = reading.active(job.id, 1)
-    now = f" ({running[0].id} runs now)" if running else ""
+    now = f" ({_which(running[0], zone_of(job))})" if running else ""
     overlap = {
         OverlapPolicy.SKIP: f"an earlier occurrence still runs{now}: then it is skipped",
         OverlapPolicy.QUEUE: f"an earlier occurrence still runs{now}: then it waits",

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from chronex.cli.commands.history import history
 from chronex.cli.commands.list_jobs import run_list
+from chronex.cli.commands.show import run_show
+from chronex.cli.commands.status import run_status
+from chronex.cli.commands.why import run_why
 from chronex.cli.options import UsageError
+from chronex.model.occurrence import ProcessIdentity
+from chronex.run import boot_id, identity_of
 from chronex_store import LmdbStore
 from tests.cli.past import Past
 
@@ -92,3 +99,52 @@ def test_a_filter_that_is_not_understood_says_what_is(past: Past, text: str, sen
 def test_an_empty_store_says_how_to_begin(tmp_path: Path, printed: Callable[..., str]) -> None:
     LmdbStore.open(tmp_path / "store").close()
     assert "chronex apply" in printed(run_list, str(tmp_path / "store"), "text", "")
+
+
+# -- what a scheduler that was killed left running ----------------------------------------------------------------
+
+UNWATCHED: dict[str, Callable[[str], int | None]] = {
+    "status": lambda store: run_status(store, "text", watch=False, check=False),
+    "list": lambda store: run_list(store, "text", ""),
+    "show": lambda store: run_show("hello", store, "text"),
+    "history": lambda store: history("hello", 1, store=store),
+    "why": lambda store: run_why("hello", None, store, "text"),
+}
+STILL_RUNS = "its command still runs"
+ENDED = "its command has ended while no scheduler ran; how is unknown until one runs"
+# What each of them says of it, where its command lives and where it does not.
+SAID = {
+    "status": (STILL_RUNS, ENDED),
+    "list": ("unwatched, still runs", "outcome unknown"),
+    "show": (STILL_RUNS, ENDED),
+    "history": (STILL_RUNS, ENDED),
+    "why": (STILL_RUNS, ENDED),
+}
+
+
+@pytest.mark.parametrize("command", UNWATCHED)
+@pytest.mark.parametrize("lives", [True, False])
+def test_what_a_killed_scheduler_left_is_not_said_to_run_as_if_it_were_watched(
+    past: Past, capsys: pytest.CaptureFixture[str], command: str, lives: bool
+) -> None:
+    mine = identity_of(os.getpid())
+    gone = ProcessIdentity(pid=os.getpid(), boot_id=boot_id(), start_time=1)
+    with LmdbStore.open(past.place) as store:
+        for launch in past.left:
+            store.update(past.engine.started(launch.attempt, mine if lives else gone, "", past.now))
+    assert UNWATCHED[command](str(past.place)) == 0
+    found = capsys.readouterr()
+    told = found.out + found.err
+    assert SAID[command][not lives] in told
+    assert "no scheduler runs" in told
+    for untrue in ("all is well", "running for", "it is running", "will start", "a task runs", " in 1"):
+        assert untrue not in told
+    assert "would" in told or "was due" in told or command == "history"
+
+
+def test_a_store_without_jobs_is_not_called_well(tmp_path: Path, printed: Callable[..., str]) -> None:
+    with LmdbStore.open(tmp_path / "store"):
+        pass
+    told = printed(run_status, str(tmp_path / "store"), "text", watch=False, check=False)
+    assert "all is well" not in told
+    assert "no jobs yet" in told

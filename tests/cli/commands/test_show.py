@@ -24,7 +24,7 @@ def test_show_says_how_a_job_is_and_what_holds_for_it(past: Past, printed: Calla
         "task       only  exit 3",
         "retry 2 times every 1h",
         "overlap    skip",
-        "running    only, attempt 1",
+        "left       only, attempt 1",
         "2 failed",
     ):
         assert expected in text, text

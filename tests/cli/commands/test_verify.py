@@ -78,7 +78,7 @@ def test_since_and_job(chronex: Chronex, bad: Path) -> None:
     assert chronex("verify", "--store", str(bad), "--job", "a").code == 1
     nobody = chronex("verify", "--store", str(bad), "--job", "nobody")
     assert (nobody.code, nobody.out) == (2, "")
-    assert "no job 'nobody'; chronex list shows them" in nobody.err
+    assert f"no job 'nobody'; chronex list --store {bad} shows them" in nobody.err
     assert chronex("verify", "--store", str(bad), "--since", "yesterday").code == 2
 
 

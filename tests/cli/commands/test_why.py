@@ -72,7 +72,7 @@ def test_without_a_time_both_sides_of_now(chronex: Chronex, store: str) -> None:
     ("arguments", "sentence"),
     [
         (("yaerly",), "no job 'yaerly'; did you mean yearly?"),
-        (("zzz",), "no job 'zzz'; chronex list shows them"),
+        (("zzz",), "no job 'zzz'; chronex list --store "),
         (("yearly", "soon"), "'soon' is not a time; write"),
         (("yearly", "occ_1"), "has no occurrence 'occ_1'"),
         (("\x1b[2J",), "cannot name a job"),
