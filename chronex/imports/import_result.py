@@ -48,7 +48,8 @@ Instants = Callable[[int, int], Iterator[int]]
 class Imported(NamedTuple):
     """One job. `source_instants` gives the UTC seconds in [start, end) at which the source fires, None where they
     cannot be computed, and then `times` says why. `notes` are worth knowing and change nothing, `differs` say what is
-    carried over and not the same, `lost` what of the job is not carried over at all."""
+    carried over and not the same, `lost` what of the job is not carried over at all. `clock_note` is one more note
+    where the zone has clock changes in the years that are compared."""
 
     id: str
     origin: str
@@ -59,6 +60,7 @@ class Imported(NamedTuple):
     differs: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     times: str = ""
+    clock_note: str = ""
 
 
 class Lost(NamedTuple):
@@ -204,6 +206,8 @@ def _best(found: Import, job: Imported, now_s: int) -> Proven:
         return Proven(job, 0, ())
     start, end = five_years(now_s)
     transitions = [(change.at - _DAY, change.at + _DAY) for change in job.zone.changes(start, end)]
+    if transitions and job.clock_note:
+        job = job._replace(notes=(*job.notes, job.clock_note))
     chosen = _compare(found, job, transitions)
     for policy in POLICIES[1:]:
         if not chosen.differences:

@@ -31,6 +31,7 @@ class CronProgram(NamedTuple):
     skipped_names: re.Pattern[str] | None = None
     splits_at_percent: bool = True  # of a command: what follows a % is its standard input
     follows_the_clock: bool = False  # also for fixed times: not made up for after a gap, repeated in an overlap
+    clock_rule_is_known: bool = True  # False: what it does on the days on which the clock is set was never seen
 
 
 DEBIAN = CronProgram("debian", "Debian's cron", skipped_names=re.compile(r"(?![A-Za-z0-9_-]+$).*", re.DOTALL))
@@ -53,8 +54,16 @@ SUPERCRONIC = CronProgram(
     needs_final_newline=False,
     splits_at_percent=False,
     follows_the_clock=True,
+    clock_rule_is_known=False,
 )
-BCRON = CronProgram("bcron", "bcron", nicknames=frozenset(), needs_final_newline=False, splits_at_percent=False)
+BCRON = CronProgram(
+    "bcron",
+    "bcron",
+    nicknames=frozenset(),
+    needs_final_newline=False,
+    splits_at_percent=False,
+    clock_rule_is_known=False,
+)
 CRON_PROGRAMS: Mapping[str, CronProgram] = {
     program.key: program for program in (DEBIAN, CRONIE, BSD, BUSYBOX, SUPERCRONIC, BCRON)
 }
