@@ -137,7 +137,7 @@ def _minutes_text(minutes: list[int], hours: list[int]) -> str:
 
 
 def _every_from_to(minutes: list[int], hours: list[int]) -> str | None:
-    """One minute of neighbouring hours (over midnight too) or of hours in steps, or neighbouring minutes of an hour."""
+    """One minute of hours that are neighbours (over midnight too) or in steps, or neighbouring minutes of an hour."""
     runs = _runs_around(hours, 24)
     step = hours[1] - hours[0] if len(minutes) == 1 and len(hours) > _MOST_CLOCK_TIMES else 1
     if step > 1 and hours == list(range(hours[0], hours[-1] + 1, step)) and not _even_step(hours, 24):
