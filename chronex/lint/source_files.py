@@ -23,10 +23,11 @@ _CRONJOB = re.compile(
 )
 _CRONJOB_IN_FLOW = re.compile(r"""["']kind["']\s*:\s*["']Cron(?:Job|Workflow)(?:List)?["']""")
 _PARSE_CALL = re.compile(r"\bchronex\b")
-_CRON_NAME = re.compile(r"crontab|.+\.(?:crontab|cron)")
+# A name may have any character in it but a slash, a line feed too.
+_CRON_NAME = re.compile(r"crontab|.+\.(?:crontab|cron)", re.DOTALL)
 _CRON_EDITED = re.compile(r"crontab\.[A-Za-z0-9]+")  # what `crontab -e` opens in a temporary directory
-_TRIGGER_NAME = re.compile(r"(?:.*[._-])?triggers?\.json")
-_OWN_NAME = re.compile(r"chronex.*\.json")
+_TRIGGER_NAME = re.compile(r"(?:.*[._-])?triggers?\.json", re.DOTALL)
+_OWN_NAME = re.compile(r"chronex.*\.json", re.DOTALL)
 _READ_BY_CRON = re.compile(r"(?!README)[A-Za-z0-9_-]+|[A-Za-z0-9_.-]+\.(?:crontab|cron)")
 # Beside the files that cron reads: notes, templates that get another name, what a package manager left.
 _NOT_FOR_CRON = re.compile(

@@ -126,6 +126,7 @@ def said(text: str, program: CronProgram) -> list[str]:
         ("0 9 * * 05", DEBIAN, []),
         ("*/007 * * * *", SUPERCRONIC, ["E130 supercronic does not understand '*/007'"]),
         ("0 9 L-3 * *", SUPERCRONIC, ["E130 supercronic does not understand 'L-3'"]),
+        ("\udcff 9 * * *", DEBIAN, ["E010 byte 0xFF is not UTF-8 and not allowed; schedules are plain ASCII"]),
         ("4~59 * * * *", DEBIAN, ["E139 Debian's cron reads '4~59' as '4', without any chance in it; random ranges are for cronie"]),
         ("4~59 * * * *", CRONIE, []),
         ("0~99 * * * *", CRONIE, ["E130 '0~99' is out of range [0, 59]"]),
