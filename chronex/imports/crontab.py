@@ -217,7 +217,7 @@ def _as_read(schedule: str, reading: CronReading) -> str:
 
 
 def _field_as_read(spec: FieldSpec, field: CronField) -> str:
-    if field.is_free and "*" in field.text.split(","):
+    if field.is_free and ("*" in field.text.split(",") or field.text == "*/1"):
         return "*"
     if field.day_rules:  # days by their place in the month are written alike, and the proof compares them
         return field.text

@@ -243,6 +243,20 @@ def test_the_command_writes_a_file_that_applies(chronex: Chronex, tmp_path: Path
     assert "--force" in again.err
 
 
+@pytest.mark.parametrize("program", ["debian", "busybox", "supercronic", "bcron"])
+def test_what_an_import_writes_is_clean_for_lint(chronex: Chronex, tmp_path: Path, program: str) -> None:
+    """What the source did and lint would warn of is accepted by name, above the schedule that did it."""
+    source, written = tmp_path / "mine", tmp_path / "chronex.toml"
+    source.write_text("*/1 * * * * poll\n0 4 */2 * MON both\n30 2 * * * gap\n0 0 10 * 1 either\n0 9 * * 1 plain\n")
+    now = ("--now", "2027-01-01T00:00:00Z")
+    chronex("import", "crontab", str(source), "-o", str(written), "--tz", "Europe/Berlin", "--cron", program, *now)
+    done = chronex("lint", str(written), *now)
+    assert (done.code, done.out) == (0, "")
+    text = written.read_text()
+    assert '# chronex: ignore[W111, W112] as it ran before\nschedule = "30 2 * * *"\n' in text
+    assert '[jobs.plain]\nschedule = "0 9 * * 1"\n' in text
+
+
 def test_check_writes_nothing_and_exits_1_for_what_is_lost(chronex: Chronex, tmp_path: Path) -> None:
     text = "RANDOM_DELAY=5\n0 1 * * * y\n"
     done = chronex("import", "crontab", "-", "--as", "user", "--check", "--format", "json", "--tz", "UTC", stdin=text)
