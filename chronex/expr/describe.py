@@ -128,6 +128,8 @@ def _minutes_text(minutes: list[int], hours: list[int]) -> str:
     at = f" at {_plural('minute', minutes)}"
     if len(hours) == 24:
         return f"Every hour{at}"
+    if hour_step and hours[0] and len(minutes) == 1:
+        return f"Every {hour_step} hours from {hours[0]:02}:{minutes[0]:02}"
     if hour_step:
         start = f" from {hours[0]:02}:00" if hours[0] else ""
         return f"Every {hour_step} hours{start}{at}"
@@ -135,8 +137,11 @@ def _minutes_text(minutes: list[int], hours: list[int]) -> str:
 
 
 def _every_from_to(minutes: list[int], hours: list[int]) -> str | None:
-    """One minute of neighbouring hours, over midnight too, or neighbouring minutes of one hour."""
+    """One minute of hours that are neighbours (over midnight too) or in steps, or neighbouring minutes of an hour."""
     runs = _runs_around(hours, 24)
+    step = hours[1] - hours[0] if len(minutes) == 1 and len(hours) > _MOST_CLOCK_TIMES else 1
+    if step > 1 and hours == list(range(hours[0], hours[-1] + 1, step)) and not _even_step(hours, 24):
+        return f"Every {step} hours from {hours[0]:02}:{minutes[0]:02} through {hours[-1]:02}:{minutes[0]:02}"
     if len(minutes) == 1 and len(runs) == 1 and len(hours) < 24:
         return f"Every hour from {runs[0][0]:02}:{minutes[0]:02} through {runs[0][1]:02}:{minutes[0]:02}"
     if len(hours) == 1 and len(_runs(minutes)) == 1:
@@ -164,6 +169,14 @@ def _seconds_text(seconds: list[int], minutes: list[int], hours: list[int]) -> s
         text = f"At {_plural('second', seconds)}"
     if len(minutes) == 60:
         return text + _during(hours)
+    if len(hours) == 1 and len(_runs(minutes)) == 1:  # minutes of one hour that follow each other: a stretch of time
+        first, last = f"{hours[0]:02}:{minutes[0]:02}", f"{hours[0]:02}:{minutes[-1]:02}"
+        if step or len(seconds) == 60:
+            start = f"{first}:{seconds[0]:02}"
+            every = "Every second" if len(seconds) == 60 else f"Every {step} seconds"
+            return f"{every} from {start} through {last}:{seconds[-1]:02}"
+        if len(minutes) == 1 and len(seconds) > 2 and len(_runs(seconds)) == 1:
+            return f"Every second from {first}:{seconds[0]:02} through {last}:{seconds[-1]:02}"
     minute_step = _even_step(minutes, 60)
     if minute_step and not step and len(seconds) < 60:
         start = f" starting at minute {minutes[0]}" if minutes[0] else ""
@@ -224,6 +237,8 @@ def _day_text(cron: Cron, *, is_clock_time: bool) -> str:
         return by_weekday + (months.after(" of ", " of the month, ") or " of the month")
     if dom.is_star or dow.is_star:
         text = by_weekday if dom.is_star else by_day
+        if dow.is_star and text.count(" of the month") == 1 and text.endswith(" of the month"):
+            return text.removesuffix(" of the month") + (months.after(" of ", " of the month, ") or " of the month")
         return text + months.after(" of " if dow.is_star and not dom.rules and text else " in ", ", ")
     of_the_month = " of the month" if dow.added_rules else ""
     joined = f"{by_day} or {by_weekday.removeprefix(',').removeprefix(' ')}{of_the_month}"

@@ -78,6 +78,9 @@ def _is_readable(text: str, report: ParseReport) -> bool:
 
     for at, char in enumerate(text):
         if char != "\t" and not char.isprintable():
+            if "\udc80" <= char <= "\udcff":  # a byte of a crontab that is no UTF-8, as Python hands it on
+                report.add(E010, "expression", char, at, "byte", fix="", number=ord(char) - 0xDC00)
+                continue
             name = unicodedata.name(char, "control character").lower()
             case, fix = ("blank", " ") if char.isspace() else ("character", "")
             report.add(E010, "expression", char, at, case, fix=fix, number=ord(char), name=name)

@@ -165,6 +165,7 @@ E010 = _rule(
     "@weekly",
     {
         "too long": Message("the expression has {length} characters", "at most {limit} are read"),
+        "byte": Message("byte 0x{number:02X} is not UTF-8 and not allowed", "schedules are plain ASCII"),
         "character": Message("character U+{number:04X} ({name}) is not allowed", "use a plain space between fields"),
         "blank": Message(
             "character U+{number:04X} ({name}) is not allowed",

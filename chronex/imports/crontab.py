@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chronex.errors import UnknownZoneError
-from chronex.expr.fields import FIVE_FIELDS, read_field
+from chronex.expr.fields import FIVE_FIELDS, FieldSpec, read_field
 from chronex.imports.command_names import name_of_command
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
 from chronex.imports.mail_channels import NOTE, MailChannels
 from chronex.imports.oracle import CronPattern, instants, pattern_of, rules_of
 from chronex.jobfile.notify_table import SENDMAIL
-from chronex.lint.cron_grammar import CronReading, CronRefusal, read_schedule
+from chronex.lint.cron_grammar import CronField, CronReading, CronRefusal, read_schedule
 from chronex.lint.cron_programs import DEBIAN, CronProgram
 from chronex.timing.zones import Zone, load_zone
 
@@ -40,6 +40,9 @@ _NO_TEXT = "it has bytes that are no UTF-8, and a job file can hold no others"
 _NO_ADDRESS = "that is no mail address; what commands print is kept by chronex logs, and notify tells of failures"
 # As the accounts of Debian have it that have no home, and never will.
 _NO_HOME = "/nonexistent"
+# `1,15W`, of which Chronex does not know whether the W is for both, and `fridayL`.
+_OTHER_DAYS = "Chronex does not read days written like this; give each a line of its own, with short names"
+_CLOCK_NOTE = "what {} does on days on which the clock is set is not known; there its times may be others"
 # Variables that configure cron itself and are not passed to the commands, with what to do instead.
 _CRON_SETTINGS = {
     "MAILFROM": "say from whom mail comes with from in [scheduler.smtp]",
@@ -259,6 +262,8 @@ def _entry(line: str, origin: str, context: _Context, names: JobNames, mail: Mai
     pattern = pattern_of(found.schedule, rules)
     if isinstance(reading, CronRefusal) or pattern is None:
         return Lost(origin, line.strip(), _why_not(reading, program))
+    if any(field.day_rules and read_field(spec, field.text) is None for spec, field in _specified(reading)):
+        return Lost(origin, line.strip(), _OTHER_DAYS)
     schedule, notes = _as_read(found.schedule, reading), [*_notes(found, context)]
     if found.schedule != schedule:
         notes.append(f"{program.title} reads {found.schedule} as {schedule}")
@@ -274,6 +279,7 @@ def _entry(line: str, origin: str, context: _Context, names: JobNames, mail: Mai
         source_instants=lambda start, end: instants(pattern, rules, context.zone, start, end),
         notes=tuple(notes),
         differs=_carriage_return(line, program),
+        clock_note="" if program.clock_rule_is_known else _CLOCK_NOTE.format(program.title),
     )
 
 
@@ -326,21 +332,33 @@ def _why_not(reading: CronReading | CronRefusal, program: CronProgram) -> str:
         return f"{program.title} itself does not understand this schedule"
     if reading.is_random:
         return f"{program.title} chooses the time by chance; see jitter and spread"
+    if any(field.zero_in_front for field in reading.fields):
+        return f"{program.title} may read a month or weekday with a zero in front as 0; write it without"
     if reading.fields:
         return f"{program.title} takes this schedule and never runs it: a range runs backwards"
     return "its times cannot be carried over"
+
+
+def _specified(reading: CronReading) -> list[tuple[FieldSpec, CronField]]:
+    return list(zip(FIVE_FIELDS, reading.fields, strict=True))
 
 
 def _as_read(schedule: str, reading: CronReading) -> str:
     """The schedule with each field that Chronex would read otherwise written as the values that cron matches."""
     if schedule.startswith("@"):
         return schedule
-    words = []
-    for spec, field in zip(FIVE_FIELDS, reading.fields, strict=True):
-        mine, values = read_field(spec, field.text), sorted(v for v in field.values if v >= spec.low)
-        is_same = mine is not None and not mine.rules and mine.values == sum(1 << value for value in values)
-        words.append(field.text if is_same else ",".join(map(str, values)))
-    return " ".join(words)
+    return " ".join(_field_as_read(spec, field) for spec, field in _specified(reading))
+
+
+def _field_as_read(spec: FieldSpec, field: CronField) -> str:
+    if field.is_free and ("*" in field.text.split(",") or field.text == "*/1"):
+        return "*"
+    if field.day_rules:  # days by their place in the month are written alike, and the proof compares them
+        return field.text
+    mine, values = read_field(spec, field.text), sorted(v for v in field.values if v >= spec.low)
+    is_same = mine is not None and not mine.rules and mine.values == sum(1 << value for value in values)
+    # Of two day fields one may be without a value, `10-5` beside `MON`; then the other alone decides.
+    return field.text if is_same else ",".join(map(str, values)) or "*"
 
 
 def _needs_both(schedule: str, pattern: CronPattern) -> bool:

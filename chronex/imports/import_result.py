@@ -13,8 +13,12 @@ from typing import Any, Literal, NamedTuple
 import tomli_w
 
 from chronex.engine.plan import due_time
+from chronex.expr.diagnostics import WARNING
 from chronex.imports.oracle import five_years
 from chronex.jobfile import JobFile, read_job_file
+from chronex.lint.findings import assumptions
+from chronex.lint.linter import lint_document
+from chronex.lint.source_files import open_document
 from chronex.model.job import Job
 from chronex.text.terminal import terminal_safe
 from chronex.timing.dst import DstPolicy
@@ -48,7 +52,8 @@ Instants = Callable[[int, int], Iterator[int]]
 class Imported(NamedTuple):
     """One job. `source_instants` gives the UTC seconds in [start, end) at which the source fires, None where they
     cannot be computed, and then `times` says why. `notes` are worth knowing and change nothing, `differs` say what is
-    carried over and not the same, `lost` what of the job is not carried over at all."""
+    carried over and not the same, `lost` what of the job is not carried over at all. `clock_note` is one more note
+    where the zone has clock changes in the years that are compared."""
 
     id: str
     origin: str
@@ -59,6 +64,7 @@ class Imported(NamedTuple):
     differs: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     times: str = ""
+    clock_note: str = ""
 
 
 class Lost(NamedTuple):
@@ -111,6 +117,23 @@ class JobNames:
 
 def job_file_text(found: Import) -> str:
     return "\n".join(_parts(found))
+
+
+def with_accepted_warnings(text: str, zone: str, now_s: int) -> str:
+    """The job file with a comment above each schedule that lint would warn about. The source did what lint warns of
+    (a time in a gap, days in steps), the import keeps it, and the first `chronex lint` is to be clean; who changes
+    the schedule is told by W142 that the comment has become needless."""
+    document = open_document("chronex.toml", text)
+    codes: dict[int, set[str]] = {}
+    for each in lint_document(document, assumptions(zone, "of the import", now_s * 1000)).findings:
+        if each.severity == WARNING:
+            codes.setdefault(document.position(each.start)[0], set()).add(each.code)
+    lines = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if number in codes and line.startswith("schedule = "):
+            lines.append(f"# chronex: ignore[{', '.join(sorted(codes[number]))}] as it ran before")
+        lines.append(line)
+    return "\n".join(lines)
 
 
 # What stands in [defaults] where all jobs have it; `env` is looked at variable by variable.
@@ -204,6 +227,8 @@ def _best(found: Import, job: Imported, now_s: int) -> Proven:
         return Proven(job, 0, ())
     start, end = five_years(now_s)
     transitions = [(change.at - _DAY, change.at + _DAY) for change in job.zone.changes(start, end)]
+    if transitions and job.clock_note:
+        job = job._replace(notes=(*job.notes, job.clock_note))
     chosen = _compare(found, job, transitions)
     for policy in POLICIES[1:]:
         if not chosen.differences:

@@ -14,6 +14,7 @@ clock changes of a zone are shared, and the grammars of the crons, which were ch
 
 from __future__ import annotations
 
+from calendar import monthrange
 from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import NamedTuple
@@ -54,7 +55,8 @@ KUBERNETES = CronRules("kubernetes", step_is_free=False, fixed_times_follow_the_
 
 class CronPattern(NamedTuple):
     """The five fields as sets. `free_days` and `free_weekdays` mark fields that restrict nothing; `has_star` that the
-    minute or hour begins with `*`, so that the wall clock alone decides."""
+    minute or hour begins with `*`, so that the wall clock alone decides. The two sorts of rules are days by their
+    place in the month, beside those of the sets: `l`, `lw` and `15w`, and `fril` and `fri#2`."""
 
     minutes: frozenset[int]
     hours: frozenset[int]
@@ -64,14 +66,46 @@ class CronPattern(NamedTuple):
     free_days: bool
     free_weekdays: bool
     has_star: bool
+    day_rules: tuple[str, ...] = ()
+    weekday_rules: tuple[str, ...] = ()
 
     def holds_on(self, day: date) -> bool:
         if day.month not in self.months:
             return False
-        by_day, by_weekday = day.day in self.days, day.isoweekday() % 7 in self.weekdays
+        by_day = day.day in self.days or any(_is_day(rule, day) for rule in self.day_rules)
+        weekday = day.isoweekday() % 7
+        by_weekday = weekday in self.weekdays or any(_is_weekday(rule, weekday, day) for rule in self.weekday_rules)
         if self.free_days or self.free_weekdays:
             return by_day and by_weekday
         return by_day or by_weekday
+
+
+def _is_day(rule: str, day: date) -> bool:
+    """`l`, `lw` and `15w`: a working day is the nearest in the same month."""
+    last = monthrange(day.year, day.month)[1]
+    if rule == "l":
+        return day.day == last
+    meant = last if rule == "lw" else int(rule[:-1])
+    if meant > last:
+        return False
+    weekday = day.replace(day=meant).isoweekday()
+    if weekday == 6:
+        meant += -1 if meant > 1 else 2
+    elif weekday == 7:
+        meant += 1 if meant < last else -2
+    return day.day == meant
+
+
+def _is_weekday(rule: str, weekday: int, day: date) -> bool:
+    """`fril` and `5#2`."""
+    name, hash_sign, place = rule.partition("#")
+    if not hash_sign:
+        name = name.removesuffix("l")
+    if (int(name) % 7 if name.isdigit() else _WEEKDAYS.index(name[:3])) != weekday:
+        return False
+    if hash_sign:
+        return (day.day - 1) // 7 + 1 == int(place)
+    return day.day + 7 > monthrange(day.year, day.month)[1]
 
 
 def pattern_of(text: str, rules: CronRules) -> CronPattern | None:
@@ -97,13 +131,16 @@ def _pattern_of_cron(text: str, program: CronProgram) -> CronPattern | None:
     reading = read_schedule(text, program)
     if isinstance(reading, CronRefusal) or not reading.fields or reading.is_random:
         return None
-    if not all(field.values for field in reading.fields):
+    if not reading.ever_matches:
         return None
+    if any(field.zero_in_front for field in reading.fields):
+        return None  # what the program makes of it was not seen
     minutes, hours, days, months, weekdays = reading.fields
     return CronPattern(
         minutes.values, hours.values, days.values, months.values, weekdays.values,
         free_days=days.is_free, free_weekdays=weekdays.is_free,
         has_star=minutes.is_free or hours.is_free,
+        day_rules=days.day_rules, weekday_rules=weekdays.day_rules,
     )  # fmt: skip
 
 

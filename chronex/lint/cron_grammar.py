@@ -51,6 +51,8 @@ class CronField(NamedTuple):
     is_random: bool = False
     used: int = 0
     backwards: tuple[int, int] | None = None  # the part of the text that is a range without a value
+    day_rules: tuple[str, ...] = ()  # days by their place, which `values` does not have: `l`, `15w`, `fri#2`
+    zero_in_front: tuple[int, int] | None = None  # the part with a number that may be read as 0
 
 
 class CronReading(NamedTuple):
@@ -61,6 +63,14 @@ class CronReading(NamedTuple):
     @property
     def is_random(self) -> bool:
         return any(field.is_random for field in self.fields)
+
+    @property
+    def ever_matches(self) -> bool:
+        """False where a field is empty, as a range that runs backwards is, and no other field stands in for it: of
+        two day fields that both restrict, one is enough."""
+        minute, hour, day, month, weekday = (bool(field.values or field.day_rules) for field in self.fields)
+        is_either = not self.fields[2].is_free and not self.fields[4].is_free
+        return minute and hour and month and (day or weekday if is_either else day and weekday)
 
 
 class CronRefusal(NamedTuple):
@@ -393,29 +403,39 @@ _SUPERCRONIC_DAYS = (
     re.compile(r"l|lw|(?:0?[1-9]|[12][0-9]|3[01])w"),
     re.compile(r"(?:0?[0-7]|[a-z]{3,9})(?:l|#[1-5])"),
 )
-_MOST_YEAR, _FIRST_YEAR = 2099, 1970
+# Its parser looks months and weekdays up in a table without these spellings, and takes what is not there for 0. That
+# is how the library behaves which it was made from (cronexpr, as Debian has it); supercronic itself was not tried.
+_ZERO_IN_FRONT = {3: re.compile(r"(?<![0-9/])0[1-9]"), 4: re.compile(r"(?<![0-9/#])0[1-6]")}
 
 
 def _supercronic(text: str, number: int) -> CronField:
     bounds = _SUPERCRONIC_FIELDS[number]
     values: set[int] = set()
+    day_rules: list[str] = []
+    backwards: tuple[int, int] | None = None
     is_free, at = False, 0
     for element in text.lower().split(","):
         if element in ("*", "?"):
             is_free = True
             values.update(range(bounds.low, bounds.high + 1))
-        elif element and not (number in (2, 4) and _SUPERCRONIC_DAYS[number == 4].fullmatch(element)):
-            values.update(_supercronic_range(element, bounds, at))
+        elif number in (2, 4) and _SUPERCRONIC_DAYS[number == 4].fullmatch(element):
+            day_rules.append(element)
+        elif element and (found := _supercronic_range(element, bounds, at)):
+            values.update(found)
+        elif element:
+            backwards = (at, at + len(element))
         at += len(element) + 1
     if not text.strip(","):
         raise _StopError(0, len(text), "not a value")
-    return CronField(text, 0, frozenset(values), is_free, used=len(text))
+    zero = _ZERO_IN_FRONT[number].search(text) if number in _ZERO_IN_FRONT else None
+    rules, doubtful = tuple(day_rules), zero.span() if zero else None
+    return CronField(text, 0, frozenset(values), is_free, False, len(text), backwards, rules, doubtful)
 
 
 def _supercronic_range(element: str, bounds: _Bounds, at: int) -> range:
     body, slash, step_text = element.partition("/")
     match = _SUPERCRONIC_ELEMENT.fullmatch(body)
-    step = int(step_text) if step_text.isascii() and step_text.isdigit() and len(step_text) < 5 else 0
+    step = int(step_text) if step_text.isascii() and step_text.isdigit() and len(step_text) <= 2 else 0
     if match is None or (slash and not 1 <= step <= bounds.high):
         raise _StopError(at, at + len(element), "not a value" if match is None else "step")
     if match[1]:
@@ -426,7 +446,7 @@ def _supercronic_range(element: str, bounds: _Bounds, at: int) -> range:
     last = bounds.high if slash and match[3] is None else first
     if match[3] is not None:
         last = _supercronic_value(match[3], bounds, at)
-    if last < first:
+    if last < first and not slash:  # with a step it is taken, and empty
         raise _StopError(at, at + len(element), "backwards")
     return range(first, last + 1, step or 1)
 

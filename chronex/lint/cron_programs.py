@@ -34,6 +34,7 @@ class CronProgram(NamedTuple):
     runs_without_home: bool = False  # a command whose home does not exist, in another directory
     ignores_faulty_files: bool = False  # one line that it cannot read, and no line of the file is run
     follows_the_clock: bool = False  # also for fixed times: not made up for after a gap, repeated in an overlap
+    clock_rule_is_known: bool = True  # False: what it does on the days on which the clock is set was never seen
 
 
 DEBIAN = CronProgram(
@@ -64,8 +65,16 @@ SUPERCRONIC = CronProgram(
     needs_final_newline=False,
     splits_at_percent=False,
     follows_the_clock=True,
+    clock_rule_is_known=False,
 )
-BCRON = CronProgram("bcron", "bcron", nicknames=frozenset(), needs_final_newline=False, splits_at_percent=False)
+BCRON = CronProgram(
+    "bcron",
+    "bcron",
+    nicknames=frozenset(),
+    needs_final_newline=False,
+    splits_at_percent=False,
+    clock_rule_is_known=False,
+)
 CRON_PROGRAMS: Mapping[str, CronProgram] = {
     program.key: program for program in (DEBIAN, CRONIE, BSD, BUSYBOX, SUPERCRONIC, BCRON)
 }

@@ -53,7 +53,7 @@ def judge_crontab(text: str, host: ScheduleHost, zone: Zone, reference_ms: int) 
     advice = advise(parsed._replace(meaning=meaning), zone, reference_ms, policy_for(host, meaning))
     for d in (*parsed.report.warnings, *advice):
         # What a clock change does to supercronic and bcron is not known well enough to be claimed.
-        is_unclear = program in (SUPERCRONIC, BCRON) and d.code in _CLOCK_RULES
+        is_unclear = not program.clock_rule_is_known and d.code in _CLOCK_RULES
         if host.key not in d.rule.silent_for and not is_unclear:
             yield d.for_host(speaker)
 
@@ -71,7 +71,8 @@ def meaning_of(parsed: Parsed, reading: CronReading, host: ScheduleHost) -> Mean
         own if own.rules else _with_values(own, _bits(theirs.values, bounds.low))
         for own, theirs, bounds in zip(fields, reading.fields, FIELD_BOUNDS, strict=True)
     ]
-    if host.program is BUSYBOX:  # a day field with all its values restricts nothing, however it is written
+    if host.program in (BUSYBOX, SUPERCRONIC):
+        # For BusyBox a day field with all its values restricts nothing, for supercronic one with a `*` in its list.
         read_by_cron[2] = read_by_cron[2]._replace(is_star=reading.fields[2].is_free)
         read_by_cron[4] = read_by_cron[4]._replace(is_star=reading.fields[4].is_free)
     if all(ours is theirs for ours, theirs in zip(fields, read_by_cron, strict=True)):
@@ -139,7 +140,7 @@ class _Misread(NamedTuple):
 
 def _misread(reading: CronReading, host: ScheduleHost, program: CronProgram) -> Iterator[Diagnostic]:
     for number, field in enumerate(reading.fields):
-        part = _misread_part(number, field, program)
+        part = _misread_part(number, field, program, is_dead=not reading.ever_matches)
         if part is not None:
             names = {"host": host.title, "value": quoted(part.text), **part.names}
             at = field.start + part.start
@@ -149,14 +150,20 @@ def _misread(reading: CronReading, host: ScheduleHost, program: CronProgram) -> 
         yield diagnostic(E139, FIELD_NAMES[4], weekday.text, weekday.start, "both days", host=host.title)
 
 
-def _misread_part(number: int, field: CronField, program: CronProgram) -> _Misread | None:
+def _misread_part(number: int, field: CronField, program: CronProgram, *, is_dead: bool) -> _Misread | None:
     text = field.text
     if field.used < len(text):
         case = "random range left out" if text[field.used] == "~" else "rest left out"
         return _Misread(text, case, names={"kept": quoted(text[: field.used])})
     if field.backwards is not None:
         start, end = field.backwards
-        return _Misread(text[start:end], "backwards in a list" if field.values else "backwards", start)
+        is_empty = is_dead and not field.values and not field.day_rules
+        return _Misread(text[start:end], "backwards" if is_empty else "backwards in a list", start)
+    if field.zero_in_front is not None:
+        start, end = field.zero_in_front
+        case = "weekday with a zero" if number == 4 else "month with a zero"
+        meant = text[start + 1 : end]
+        return _Misread(text[start:end], case, start, fix=meant, names={"meant": meant})
     if program is BUSYBOX and number == 2 and (step := _STEPPED_DAYS.fullmatch(text)):
         shown = ", ".join(str(day) for day in sorted(field.values - {0})[:3])
         return _Misread(text, "days from 0", fix=f"1-31/{step[1]}", names={"days": shown})

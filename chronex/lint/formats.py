@@ -73,7 +73,7 @@ def as_gcc(output: LintOutput) -> Iterator[str]:
     for document, finding in output.items:
         line, column = document.position(finding.start)
         severity = "note" if finding.severity == INFO else finding.severity
-        yield f"{document.path}:{line}:{column}: {severity}: {_one_line(finding.message)} [{finding.code}]"
+        yield f"{_one_line(document.path)}:{line}:{column}: {severity}: {_one_line(finding.message)} [{finding.code}]"
 
 
 def as_github(output: LintOutput) -> Iterator[str]:

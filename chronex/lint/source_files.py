@@ -26,10 +26,11 @@ _PARSE_CALL = re.compile(r"\bchronex\b")
 # A whole job file. Tables of jobs alone are not enough: other programs have them, and the files of a job directory
 # need the channels and calendars of the file beside them.
 _JOB_FILE = tuple(re.compile(rf"^\[{table}", re.MULTILINE) for table in (r"scheduler\]", r"jobs\."))
-_CRON_NAME = re.compile(r"crontab|.+\.(?:crontab|cron)")
+# A name may have any character in it but a slash, a line feed too.
+_CRON_NAME = re.compile(r"crontab|.+\.(?:crontab|cron)", re.DOTALL)
 _CRON_EDITED = re.compile(r"crontab\.[A-Za-z0-9]+")  # what `crontab -e` opens in a temporary directory
-_TRIGGER_NAME = re.compile(r"(?:.*[._-])?triggers?\.json")
-_OWN_NAME = re.compile(r"chronex.*\.json")
+_TRIGGER_NAME = re.compile(r"(?:.*[._-])?triggers?\.json", re.DOTALL)
+_OWN_NAME = re.compile(r"chronex.*\.json", re.DOTALL)
 _READ_BY_CRON = re.compile(r"(?!README)[A-Za-z0-9_-]+|[A-Za-z0-9_.-]+\.(?:crontab|cron)")
 # Beside the files that cron reads: notes, templates that get another name, what a package manager left.
 _NOT_FOR_CRON = re.compile(

@@ -3,8 +3,9 @@
 `show`, `list`, `apply --dry-run`, the timeline, the clock and the language server ask here. The instants are those of
 the job's schedule, which has none that a calendar removes. Where each starts is the planner's own placement, and an
 instant that cannot start (a spread that finds no place, a pause, a blackout, a window that is over when it is due, a
-`max` that others reach first) carries the reason that the engine will record. Nothing is drawn: an occurrence with jitter may start anywhere from `due_ms` to `latest_ms`. What no view can
-know is when others give back the places of a group: `may_wait_for` names what a run may have to wait for.
+`max` that others reach first) carries the reason that the engine will record. Nothing is
+drawn: an occurrence with jitter may start anywhere from `due_ms` to `latest_ms`. What no view can know is when others
+give back the places of a group: `may_wait_for` names what a run may have to wait for.
 """
 
 from __future__ import annotations

@@ -63,6 +63,16 @@ def test_every_instant_of_five_years_is_the_same(name: str) -> None:
         ("0 9 * * FRI#2 x", DEBIAN, "0 9 * * 5", None),
         ("0 9 */10 * * x", BUSYBOX, "0 9 10,20,30 * *", None),
         ("30 2 * * * x", BUSYBOX, "30 2 * * *", None),
+        # Debian's bits of the days are empty, and either day field may match.
+        ("0 0 10-5 * 1 x", DEBIAN, "0 0 * * 1", None),
+        ("0 0 10-5 * * x", DEBIAN, None, "Debian's cron takes this schedule and never runs it: a range runs backwards"),
+        ("0 12 15,L * * x", SUPERCRONIC, "0 12 15,L * *", None),
+        ("0 12 1W,31W * * x", SUPERCRONIC, "0 12 1W,31W * *", None),
+        ("0 12 LW * MON,FRI#2,TUEL x", SUPERCRONIC, "0 12 LW * MON,FRI#2,TUEL", None),
+        ("0 12 L * *,MON x", SUPERCRONIC, "0 12 L * *", None),
+        ("0 12 1,15W * * x", SUPERCRONIC, None, "Chronex does not read days written like this; give each a line of its own, with short names"),
+        ("0 22-6/2 * * * x", SUPERCRONIC, None, "supercronic takes this schedule and never runs it: a range runs backwards"),
+        ("0 9 * * 05 x", SUPERCRONIC, None, "supercronic may read a month or weekday with a zero in front as 0; write it without"),
     ],
     ids=lambda value: getattr(value, "key", value),
 )  # fmt: skip
@@ -74,6 +84,23 @@ def test_lines_are_carried_over_as_their_cron_reads_them(
     assert [lost.why for lost in found.lost] == ([why] if why else [])
     _, proven = prove(found, NOW)
     assert [each.differences[:3] for each in proven if each.differences] == []
+
+
+@pytest.mark.parametrize(
+    ("program", "zone", "notes"),
+    [
+        (SUPERCRONIC, "Europe/Berlin", 1),
+        (BCRON, "Europe/Berlin", 1),
+        (SUPERCRONIC, "Asia/Tokyo", 0),
+        (DEBIAN, "Europe/Berlin", 0),
+    ],
+    ids=lambda value: getattr(value, "key", value),
+)
+def test_nothing_is_claimed_of_clock_changes_where_the_rule_of_the_cron_is_not_known(
+    program: CronProgram, zone: str, notes: int
+) -> None:
+    _, (proven,) = prove(read_crontab("30 2 * * * x\n", load_zone(zone), CrontabFile(program=program)), NOW)
+    assert sum("on which the clock is set is not known" in note for note in proven.job.notes) == notes
 
 
 def test_a_zone_that_the_cron_does_not_read_moves_nothing() -> None:
@@ -304,6 +331,20 @@ def test_the_command_writes_a_file_that_applies(chronex: Chronex, tmp_path: Path
     assert "is not a file that could be written over; --check compares without writing" in onto.err
     assert again.code == 2
     assert "--force" in again.err
+
+
+@pytest.mark.parametrize("program", ["debian", "busybox", "supercronic", "bcron"])
+def test_what_an_import_writes_is_clean_for_lint(chronex: Chronex, tmp_path: Path, program: str) -> None:
+    """What the source did and lint would warn of is accepted by name, above the schedule that did it."""
+    source, written = tmp_path / "mine", tmp_path / "chronex.toml"
+    source.write_text("*/1 * * * * poll\n0 4 */2 * MON both\n30 2 * * * gap\n0 0 10 * 1 either\n0 9 * * 1 plain\n")
+    now = ("--now", "2027-01-01T00:00:00Z")
+    chronex("import", "crontab", str(source), "-o", str(written), "--tz", "Europe/Berlin", "--cron", program, *now)
+    done = chronex("lint", str(written), *now)
+    assert (done.code, done.out) == (0, "")
+    text = written.read_text()
+    assert '# chronex: ignore[W111, W112] as it ran before\nschedule = "30 2 * * *"\n' in text
+    assert '[jobs.plain]\nschedule = "0 9 * * 1"\n' in text
 
 
 def test_check_writes_nothing_and_exits_1_for_what_is_lost(chronex: Chronex, tmp_path: Path) -> None:

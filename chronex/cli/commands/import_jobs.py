@@ -82,15 +82,17 @@ class ImportOptions(NamedTuple):
 
 def run_import(source: str, paths: list[str], options: ImportOptions) -> int:
     """0: everything is carried over and the same; 1: something differs or is lost, and was reported."""
-    from chronex.imports.import_result import job_file_text, prove, with_shared_defaults
+    from chronex.imports.import_result import job_file_text, prove, with_accepted_warnings, with_shared_defaults
 
     zone = choose_zone(options.tz).zone
     found = _read(source, paths, zone, options)
     if not found.jobs and not found.lost:
         raise UsageError(f"nothing to import: no {source} schedule was found")
-    found, proven = prove(found, read_instant(options.now, zone, "--now") // 1000)
+    now_s = read_instant(options.now, zone, "--now") // 1000
+    found, proven = prove(found, now_s)
     if not options.check:
-        _write(job_file_text(with_shared_defaults(found)), options.output, options.force)
+        text = with_accepted_warnings(job_file_text(with_shared_defaults(found)), found.timezone, now_s)
+        _write(text, options.output, options.force)
     _report(found, proven, options)
     return 1 if found.lost or any(each.verdict != "same" for each in proven) else 0
 

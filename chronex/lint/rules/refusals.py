@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from chronex.expr.diagnostics import ERROR, SAME_MEANING, SAME_WORD, Diagnostic, Example, Message, Rule, diagnostic
 from chronex.expr.fields import DAY_OF_WEEK, ELEMENT, FIVE_FIELDS, SIX_FIELDS, FieldSpec, read_field, value_of
+from chronex.lint.cron_programs import SUPERCRONIC
 from chronex.lint.findings import Edit, Fix, LintFinding, finding
 from chronex.lint.hosts import ScheduleHost
 from chronex.lint.rules import WORKFLOW, cronjob, crontab, workflow
@@ -60,7 +61,8 @@ E139 = Rule(
     ERROR,
     "The program takes the line and makes something else of it. Debian's cron leaves out what follows a value: "
     "`4~59` is 4, `FRI#2` is every Friday. Vixie's crons take a range that runs backwards and match nothing with it. "
-    "BusyBox counts the days of `*/2` from 0, and leaves the step of `5/10` out.",
+    "BusyBox counts the days of `*/2` from 0, and leaves the step of `5/10` out. supercronic takes a range that runs "
+    "backwards if it has a step, and its parser has no months and weekdays with a zero in front.",
     bad=crontab("0 22-6 * * * /usr/local/bin/poll\n"),
     good=crontab("0 22-23,0-6 * * * /usr/local/bin/poll\n"),
     messages={
@@ -76,6 +78,12 @@ E139 = Rule(
             "{host} counts days from 0, so that {value} is {days} and so on; other crons begin with 1", "write 1-31/n"
         ),
         "step without effect": Message("{host} leaves out the step of {value}", "write a range before the slash"),
+        "weekday with a zero": Message(
+            "{host} may read {value} as Sunday: its parser knows no zero in front of a weekday", "write {meant}"
+        ),
+        "month with a zero": Message(
+            "{host} may read {value} as month 0: its parser knows no zero in front of a month", "write {meant}"
+        ),
         "both days": Message(
             "{host} runs it only when both day fields match; other crons run it when either does",
             "write * in one of them",
@@ -145,7 +153,8 @@ def _elements(spec: FieldSpec, word: re.Match[str], host: ScheduleHost) -> Itera
         match = ELEMENT.fullmatch(element.upper())
         if match is None:  # the field is read, so that it can only be a day by its place
             value = quoted(element)
-            yield diagnostic(E130, spec.name, element, at, "day rule", value=value, host=host.title)
+            case = "not a value" if host.program is SUPERCRONIC else "day rule"  # it knows others of them
+            yield diagnostic(E130, spec.name, element, at, case, value=value, host=host.title)
         else:
             first, last, _ = match.groups()
             low, high = value_of(spec, first), value_of(spec, last or first)

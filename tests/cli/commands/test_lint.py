@@ -278,6 +278,16 @@ def test_no_control_character_of_a_file_or_its_name_is_shown(chronex: Chronex, t
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", done.out + done.err)
 
 
+@pytest.mark.parametrize("form", ["text", "gcc", "github"])
+def test_a_file_with_a_line_feed_in_its_name_is_linted_and_told_in_one_line(
+    chronex: Chronex, tmp_path: Path, form: str
+) -> None:
+    (tmp_path / "a\nb.crontab").write_text("0 25 * * * /a\n")
+    done = chronex("lint", str(tmp_path), "--format", form, *NOW)
+    assert (done.code, len(done.out.splitlines())) == (1, 1)
+    assert "value 25 out of range" in done.out
+
+
 def test_github_annotations_are_escaped(chronex: Chronex) -> None:
     done = chronex("lint", "0 9 * * * {tag:50%}", "--format", "github", *NOW)
     assert done.out.startswith(
