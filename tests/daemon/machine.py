@@ -63,11 +63,12 @@ class Machine:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self.store = directory / "store"
         self.daemons: list[LoggedDaemon] = []
         self.env = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
-            "CHRONEX_STORE": str(directory / "store"),
+            "CHRONEX_STORE": str(self.store),
             "TZ": "UTC",
         }
 

@@ -168,7 +168,7 @@ def test_an_orphan_keeps_its_timeout_when_its_job_is_removed(machine: Machine) -
     first.ended()
     machine.write("[scheduler]\n")
     assert machine.chronex("apply", "--prune").returncode == 0
-    assert "one for" in machine.chronex("status").stdout, "what runs is listed, though its job is gone"
+    assert "one since" in machine.chronex("status").stdout, "what runs is listed, though its job is gone"
     second = machine.start()
     second.until_logged("attempt adopted")
     second.until_logged("attempt ended")

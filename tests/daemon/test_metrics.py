@@ -536,13 +536,14 @@ def test_a_running_daemon_is_scraped_reports_failures_and_has_a_status(machine: 
     after = json.loads(machine.chronex("status", "--format", "json").stdout)
     assert after["daemon"] is None
     assert set(after) == {
-        "at", "at_ms", "daemon", "nodes", "given_up", "groups", "channels", "troubles", "jobs", "counts", "running", "queued", "next", "failing", "with_errors", "retrying",
+        "at", "at_ms", "daemon", "nodes", "given_up", "left", "groups", "channels", "troubles", "jobs", "counts", "running", "queued", "next", "failing", "with_errors", "retrying",
         "late", "unserved", "calendars",
         "dead_letters", "notices", "hooks", "outage", "store", "attention",
     }  # fmt: skip
     text = machine.chronex("status").stdout
     assert "scheduler  not running" in text
-    assert "needs attention: no scheduler runs: start one with chronex run\n" in text, "in a pipe nothing is cut"
+    hint = f"start one with chronex run --store {machine.store}"
+    assert f"needs attention: no scheduler runs: {hint}\n" in text, "in a pipe nothing is cut"
     assert "needs attention: bad failed " in text
 
 

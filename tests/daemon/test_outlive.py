@@ -238,14 +238,14 @@ def test_a_drain_waits_for_the_end_and_begins_nothing(machine: Machine) -> None:
     ("arguments", "words"),
     [
         (("--leave", "--cancel"), "--leave and --cancel exclude each other; choose one"),
-        (("--for", "10m"), "--for is for --drain: chronex stop --drain --for 10m"),
+        (("--for", "10m"), "--for is for --drain: chronex stop --store {store} --drain --for 10m"),
         (("--drain", "--for", "soon"), "--for"),
     ],
 )
 def test_a_mistake_is_taught(machine: Machine, arguments: tuple[str, ...], words: str) -> None:
     done = machine.chronex("stop", *arguments)
     assert done.returncode == 2
-    assert words in done.stderr
+    assert words.format(store=machine.store) in done.stderr
 
 
 def test_without_a_daemon_there_is_nothing_to_stop(machine: Machine) -> None:
@@ -254,7 +254,8 @@ def test_without_a_daemon_there_is_nothing_to_stop(machine: Machine) -> None:
     done = machine.chronex("stop")
     assert (done.returncode, done.stdout) == (0, "no daemon runs on this store\n")
     done = machine.chronex("restart")
-    assert (done.returncode, done.stderr) == (1, "no daemon runs on this store; start one with: chronex run\n")
+    told = f"no daemon runs on this store; start one with: chronex run --store {machine.store}\n"
+    assert (done.returncode, done.stderr) == (1, told)
 
 
 def test_keeper_and_daemon_killed_together_leave_an_end_that_is_unknown(machine: Machine) -> None:
@@ -313,13 +314,13 @@ def test_doctor_tells_of_commands_without_a_scheduler_and_of_what_a_killed_keepe
     terminated(machine, slow.begin())
     told = machine.chronex("doctor").stdout
     assert "commands of a scheduler that is gone: 1 running, 0 ended and not on record" in told
-    assert "chronex run takes them up" in told
+    assert f"chronex run --store {machine.store} takes them up" in told
     (keeper,) = (pid for pid in processes_of(machine.directory / "store") if is_keeper(pid))
     slow.release()
     until(lambda: is_gone(keeper), "the keeper, which ends with its last command")
     told = machine.chronex("doctor").stdout
     assert "is left of a keeper that is gone: 0 running, 1 ended and not on record" in told
-    assert "chronex run records what it says and removes it" in told
+    assert f"chronex run --store {machine.store} records what it says and removes it" in told
     successor = machine.start()
     successor.until_logged("attempt ended")
     assert successor.stopped() == 0

@@ -95,8 +95,8 @@ def _report_lines(report: Any, repaired: dict[str, Any] | None) -> Iterator[str]
     if repaired:
         yield "repaired: " + ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in repaired.items())
     for finding in report.findings:
-        advice = f"; {hinted(finding.advice)}" if finding.advice else ""
-        yield f"{finding.severity}: {finding.message}{advice}"
+        advice = f"; {finding.advice}" if finding.advice else ""
+        yield f"{finding.severity}: {hinted(finding.message + advice)}"
     if report.figures:
         records = sum(report.figures["records"].values())
         used = report.figures["used_bytes"] / report.figures["map_bytes"]
