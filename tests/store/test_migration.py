@@ -142,11 +142,13 @@ LATER_THAN_IT_SAID = [
 
 def put_right(one: dict[str, Any]) -> Any:
     """The old program took the failed task `paused` for a pause, called a timeout a failure, and listed a run that its
-    spread has no place for, that is skipped for a retry, or that runs already. Its `why` told reasons with the ids of others,
-    and called running what no scheduler watches. Two of its phrases are said otherwise today. All else stays."""
+    spread has no place for, that is skipped for a retry, or that runs already. Its `why` told reasons with
+    the ids of others, and called running what no scheduler watches. Two of its phrases are said otherwise today. All else stays."""
     words = json.dumps(one["output"]).replace("names this instant", "matches this time")
-    if one["argv"][:1] == ["why"]:
-        words = re.sub(r"(still runs|the pending retry): occ_[0-9a-f-]{36}", r"\1", words)
+    if one["argv"][:1] == ["why"]:  # but for the data in `names`
+        words = re.sub(
+            r'(?<!"reason": ")(an earlier.*?still runs|a new occ.*? retry): occ_[0-9a-f-]{36}', r"\1", words
+        )
     wanted = json.loads(words.replace("another run has done it under the same idempotency key", "a run was left out"))
     if one["argv"][:1] == ["list"]:
         for job, ms, nominal_ms in LATER_THAN_IT_SAID:

@@ -32,6 +32,7 @@ from chronex.views.why.schedule_versions import VersionHistory, clock_note, last
 from chronex.views.wording import state_words
 
 _S = OccurrenceState
+_GOES_ON = "it goes on when a scheduler runs again"
 _BY_STATE = {
     _S.COMPLETED: Cause.COMPLETED,
     _S.RUNNING: Cause.RUNNING,
@@ -203,6 +204,8 @@ def _outcome_link(occurrence: Occurrence, now_ms: int, watch: Watch) -> Link:
         return Link(f"{words}{reason}", occurrence.finished_ms, Source.RECORD)
     if occurrence.state is _S.RUNNING and (left := watch.left_of(occurrence.job, occurrence.nominal_ms)):
         return Link(left[0].words, now_ms, Source.RECORD)
+    if occurrence.state is _S.RUNNING and not watch.has_scheduler:
+        return Link(_GOES_ON, now_ms, Source.RECORD)
     return Link(f"it is {occurrence.state.value} now{reason}", now_ms, Source.RECORD)
 
 
@@ -232,7 +235,7 @@ def _running_summary(occurrence: Occurrence, zone: Zone, now_ms: int, watch: Wat
     if left := watch.left_of(occurrence.job, occurrence.nominal_ms):
         return f"it began at {began}: {left[0].words}"
     if not watch.has_scheduler:
-        return f"it began at {began} and is not over: it goes on when a scheduler runs again"
+        return f"it began at {began} and is not over: {_GOES_ON}"
     return f"it is running since {began}"
 
 
