@@ -168,7 +168,7 @@ def test_without_mailto_the_account_is_sent_mail_where_cron_could_send_it(
     "fault",
     [
         "60 * * * * bad\n", "@foo bad\n", "* * * * *\n", 'A="x" y\n', "A=it's\nB='it's'\n", 'A="open\n', "A=\n", "MAILTO=\n",
-        "A B=x\n", "\r\n", f"* * * * * {'x' * 999}\n", "0 1 * * * last",
+        "A B=x\n", "\r\n", f"0 1 * * * {'x' * 999}\n", "0 1 * * * last",
     ],
 )  # fmt: skip
 def test_what_debian_ignores_for_one_bad_line_is_not_the_same(fault: str) -> None:
@@ -337,7 +337,7 @@ def test_the_command_writes_a_file_that_applies(chronex: Chronex, tmp_path: Path
 def test_what_an_import_writes_is_clean_for_lint(chronex: Chronex, tmp_path: Path, program: str) -> None:
     """What the source did and lint would warn of is accepted by name, above the schedule that did it."""
     source, written = tmp_path / "mine", tmp_path / "chronex.toml"
-    source.write_text("*/1 * * * * poll\n0 4 */2 * MON both\n30 2 * * * gap\n0 0 10 * 1 either\n0 9 * * 1 plain\n")
+    source.write_text("*/1 4 1 * * poll\n0 4 */2 * MON both\n30 2 * * * gap\n0 0 10 * 1 either\n0 9 * * 1 plain\n")
     now = ("--now", "2027-01-01T00:00:00Z")
     chronex("import", "crontab", str(source), "-o", str(written), "--tz", "Europe/Berlin", "--cron", program, *now)
     done = chronex("lint", str(written), *now)
