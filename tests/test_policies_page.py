@@ -19,7 +19,6 @@ from chronex.engine.commands import Actor, pause
 from chronex.engine.commands.backfill import BackfillScope, fill, plan_backfill
 from chronex.engine.orders import Launch
 from chronex.model.calendars import CalendarRules, JobCalendar, OnExcluded
-from chronex.model.conditions import Found
 from chronex.model.groups import GroupSettings, StartRate
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Occurrence
@@ -27,6 +26,7 @@ from chronex.model.policies import (
     Cadence,
     DstSetting,
     FailureStrategy,
+    Found,
     OverlapPolicy,
     RecoveryPolicy,
     RecoveryStrategy,

@@ -6,8 +6,15 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from chronex.cli.check_verdicts import Check, CheckVerdict
-from chronex.cli.machine_checks import StoreFacts, examine, facts_of, job_file_checks, keeper_checks
+from chronex.cli.machine_checks import (
+    Check,
+    CheckVerdict,
+    StoreFacts,
+    examine,
+    facts_of,
+    job_file_checks,
+    keeper_checks,
+)
 from chronex.cli.options import job_file_path
 from chronex.cli.service_units import service_state
 from chronex.clock import SYSTEM_CLOCK

@@ -12,8 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from chronex.cli.job_directory import DirectoryProblem, file_names, read_directory
-from chronex.cli.job_file import load_job_file, read_files, read_text, unsafe_because
+from chronex.cli.job_file import (
+    DirectoryProblem,
+    file_names,
+    load_job_file,
+    read_directory,
+    read_files,
+    read_text,
+    unsafe_because,
+)
 from chronex.cli.options import UsageError, job_file_path, read_file
 from chronex.engine.update.sources import AT
 from chronex.jobfile import JobFile

@@ -8,7 +8,16 @@ from typing import Any
 import msgspec
 
 from chronex.cli.output import paint, timed, wants_unicode
-from chronex.cli.process_output import process_json, process_lines
+from chronex.cli.process_output import (
+    HELD_BY,
+    process_json,
+    process_lines,
+    refused_memory,
+    usage_json,
+    usage_text,
+    usual_json,
+    usual_lines,
+)
 from chronex.cli.record_output import (
     MARKS,
     SITUATION_COLOURS,
@@ -18,7 +27,6 @@ from chronex.cli.record_output import (
     situation_json,
     state_text,
 )
-from chronex.cli.usage_output import HELD_BY, refused_memory, usage_json, usage_text, usual_json, usual_lines
 from chronex.expr.describe import describe
 from chronex.model.job import Call, Job, Task, TaskCheck, Work
 from chronex.model.placement import describe_placement
@@ -28,7 +36,7 @@ from chronex.text.durations import brief_duration, format_duration
 from chronex.text.sizes import size_text
 from chronex.text.terminal import terminal_safe
 from chronex.timing import read
-from chronex.timing.calendar_words import calendar_in_words, day_text, rules_in_words
+from chronex.timing.calendar_days import calendar_in_words, day_text, rules_in_words
 from chronex.timing.job_schedule import CUSTOM
 from chronex.timing.zones import Zone
 from chronex.views.filters import command_text

@@ -12,16 +12,19 @@ from pathlib import Path
 from typing import TypeVar
 
 from chronex.cli.options import UsageError, store_place
-from chronex.cli.output import JobZones, err
+from chronex.cli.output import JobZones, err, paint
 from chronex.clock import wall_ms
 from chronex.engine.commands import Actor
 from chronex.engine.membership import seems_alive
 from chronex.model.occurrence import Occurrence
 from chronex.model.states import OccurrenceState, is_final
+from chronex.run import boot_id, is_alive
 from chronex.storage.records import Reading, Records
 from chronex.storage.scopes import WHOLE, Scope
 from chronex.text.terminal import terminal_safe
 from chronex.timing.zones import Zone
+from chronex.views.nodes import Watch, watch_of
+from chronex.views.troubles import Trouble, store_troubles, worst_first
 from chronex_store.daemon_lock import is_daemon_alive, lock_holder
 from chronex_store.opening import OpenedStore, StorePlace, host_identity, open_place, state_directory
 
@@ -172,3 +175,24 @@ def confirmed(question: str, *, is_sure: bool) -> bool:
         raise UsageError("nothing was done: say --yes to do this without being asked")
     err(f"{terminal_safe(question)} [y/N]")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+# A word on standard error where what was shown is not the whole story: no scheduler runs, or nobody hears.
+
+_MOST_TOLD = 3
+
+
+def troubles_of(reading: Reading, now_ms: int) -> list[Trouble]:
+    return worst_first(store_troubles(reading, now_ms, is_alive, has_jobs=bool(reading.jobs(limit=1))))
+
+
+def store_watch(reading: Reading, now_ms: int) -> Watch:
+    """Who looks after the store, as seen from this machine."""
+    return watch_of(reading, now_ms, is_alive, boot_id())
+
+
+def tell_troubles(found: list[Trouble]) -> None:
+    for one in found[:_MOST_TOLD]:
+        err(paint(terminal_safe(f"needs attention: {one.sentence}"), "red" if one.severity == "error" else "yellow"))
+    if len(found) > _MOST_TOLD:
+        err(f"and {len(found) - _MOST_TOLD} more: chronex status")

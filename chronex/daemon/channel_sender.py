@@ -9,9 +9,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from chronex.channels.compose import Composed, Sender, compose
 from chronex.channels.delivery import DeliveryMeans, deliver
-from chronex.channels.notice_message import NoticeMessage, last_lines
+from chronex.channels.notice_message import Composed, NoticeMessage, Sender, compose, last_lines
 from chronex.channels.web_request import Reply
 from chronex.clock import Clock
 from chronex.daemon.log_handlers import log_event

@@ -11,12 +11,12 @@ from chronex.daemon.executor import request_from_records
 from chronex.engine.engine import Engine
 from chronex.engine.group_limits import CONDITIONS
 from chronex.errors import StoreError
-from chronex.model.conditions import COMMAND, Condition, Found, read_condition
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Attempt, Occurrence
+from chronex.model.policies import COMMAND, Condition, Found, read_condition
 from chronex.run import Cancellation, RunContext
+from chronex.run.check_commands import ask_check
 from chronex.run.condition_check import LOOK_S, look
-from chronex.run.crash_check import ask_check
 from chronex.run.side_threads import NoAnswerError, SideThreads
 from chronex.storage.ports import ReadTransaction, Store
 from chronex.storage.records import Reading

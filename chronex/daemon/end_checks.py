@@ -6,16 +6,15 @@ import logging
 from collections.abc import Callable
 
 from chronex.daemon.log_handlers import log_event
-from chronex.engine import unknown_ends
+from chronex.engine import checked_ends
 from chronex.engine.checked_ends import after_check
 from chronex.engine.orders import AttemptEnd
 from chronex.model.job import TaskCheck
 from chronex.model.occurrence import Attempt
 from chronex.model.policies import CrashCheck
 from chronex.run import AttemptRequest, AttemptResult, Cancellation, RunContext
-from chronex.run.crash_check import CheckAnswer, ask_check
+from chronex.run.check_commands import CheckAnswer, ask_check, ask_task_check
 from chronex.run.side_threads import SideThreads
-from chronex.run.task_check import ask_task_check
 
 log = logging.getLogger(__name__)
 EndOf = Callable[[AttemptResult], AttemptEnd]
@@ -34,7 +33,7 @@ class EndChecks:
         if answer.canceled is not None:
             return end_of(answer.canceled)
         _log("nobody saw its end, and its check was asked", request, answer)
-        return unknown_ends.answered(end, answer.exit_code, answer.problem)
+        return checked_ends.answered(end, answer.exit_code, answer.problem)
 
     async def after_success(
         self, check: TaskCheck, request: AttemptRequest, end: AttemptEnd, attempt: Attempt,

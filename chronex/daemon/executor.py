@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from chronex.daemon.end_checks import EndChecks
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.prestart import Prestart, next_tick_guess
-from chronex.engine import unknown_ends
+from chronex.engine import checked_ends
 from chronex.engine.checked_ends import check_of
 from chronex.engine.engine import SLOW_START_MS, AttemptStart, Engine
 from chronex.engine.notices import hook_failed, settled
@@ -445,7 +445,7 @@ class Executor:
     async def _ended(self, attempt: Attempt, request: AttemptRequest, result: AttemptResult, job: Job | None) -> None:
         end_of = partial(self._end_of, attempt)
         end = end_of(result)
-        if job is not None and isinstance(job.on_crash, CrashCheck) and unknown_ends.is_unknown(end):
+        if job is not None and isinstance(job.on_crash, CrashCheck) and checked_ends.is_unknown(end):
             if self._leaving:  # the next scheduler finds an end that nobody saw, and asks
                 self._forget(attempt)
                 return

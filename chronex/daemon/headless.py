@@ -25,7 +25,7 @@ from chronex.daemon.metrics import serve_metrics
 from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.daemon.registration import this_node
 from chronex.daemon.reload import JobFileSource, Reloader, file_source
-from chronex.daemon.service_notify import ALIVE, READY, STOPPING, ServiceNotify
+from chronex.daemon.sign_of_life import ALIVE, READY, STOPPING, ServiceNotify
 from chronex.engine.engine import Engine
 from chronex.engine.update import Policy, apply_jobs
 from chronex.engine.update.diff import of_no_trigger_file

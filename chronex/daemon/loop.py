@@ -13,18 +13,16 @@ from weakref import WeakValueDictionary
 from msgspec.structs import replace
 
 from chronex.daemon import skip_log
-from chronex.daemon.age_clock import AgeClock
-from chronex.daemon.clock_following import ClockFollower
 from chronex.daemon.condition_watch import ConditionWatch
 from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
-from chronex.daemon.node_troubles import NodeTroubles
 from chronex.daemon.periodic_tasks import PeriodicTask, PeriodicTasks
-from chronex.daemon.registration import RENEW_S, Registration, clock_facts, running_attempts
-from chronex.daemon.wakeups import LONGEST_BETWEEN_CHECKS_MS, Rest, WakeupDetector, wake_on_clock_set
+from chronex.daemon.registration import RENEW_S, NodeTroubles, Registration, clock_facts, running_attempts
+from chronex.daemon.retention import AgeClock
+from chronex.daemon.wakeups import LONGEST_BETWEEN_CHECKS_MS, ClockFollower, Rest, WakeupDetector, wake_on_clock_set
 from chronex.engine.commands import bound_dead_letters
-from chronex.engine.commands.boot_starts import start_jobs_of_boot
-from chronex.engine.commands.stopping import RESTART
+from chronex.engine.commands.nodes import RESTART
+from chronex.engine.commands.trigger import start_jobs_of_boot
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.engine.membership import KILL_AFTER_MS, STOP_AFTER_MS, TRUSTED_MS, is_here
 from chronex.engine.takeover import IsKept, kept_by_nobody
@@ -37,8 +35,8 @@ from chronex.keeper.messages import Trust
 from chronex.model.event import Event
 from chronex.model.placement import fits_node
 from chronex.model.policies import StopMode
+from chronex.model.reasons import TroubleCode
 from chronex.model.records import Node
-from chronex.model.trouble_codes import TroubleCode
 from chronex.run import RunContext, is_alive
 from chronex.run.functions import Calls
 from chronex.run.secret_values import has_secret

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from platformdirs import user_state_path
 
-from chronex.channels.compose import Sender
+from chronex.channels.notice_message import Sender
 from chronex.daemon.channel_sender import ChannelSender
 from chronex.daemon.log_sender import LogSender
 from chronex.daemon.loop import HEARTBEAT_S, Daemon

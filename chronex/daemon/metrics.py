@@ -32,8 +32,8 @@ from chronex.model.event import Event
 from chronex.model.job import Job, is_name
 from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.policies import RecoveryStrategy
+from chronex.model.reasons import TroubleCode
 from chronex.model.records import Node
-from chronex.model.trouble_codes import TroubleCode
 from chronex.storage import journal, keys
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, pages

@@ -19,12 +19,12 @@ from chronex.channels.delivery import DeliveryMeans, on_thread, resolved
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.loop import Daemon
 from chronex.daemon.maintenance import is_maintainer
-from chronex.daemon.node_troubles import NodeTroubles
 from chronex.daemon.periodic_tasks import PeriodicTask
+from chronex.daemon.registration import NodeTroubles
 from chronex.daemon.run_spans import IsOwn, RunSpan, SpanBatch, read_spans
 from chronex.errors import StoreError
 from chronex.jobfile.otlp_table import OtlpSettings, with_path
-from chronex.model.trouble_codes import TroubleCode
+from chronex.model.reasons import TroubleCode
 from chronex.run.request import NotStarted
 from chronex.run.spawn import RunContext
 from chronex.storage import journal

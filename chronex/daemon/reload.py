@@ -20,7 +20,7 @@ from chronex.engine.update import Change, Policy, apply_jobs
 from chronex.engine.update.sources import JobSource
 from chronex.errors import ChronexError
 from chronex.jobfile import JobFile, JobFileError, SchedulerSettings
-from chronex.model.trouble_codes import TroubleCode
+from chronex.model.reasons import TroubleCode
 
 CHECK_EVERY_S = 2.0
 # What is set up once, when the daemon starts.
@@ -41,7 +41,7 @@ def file_source(path: Path) -> JobSource:
 
 
 def _place_in(path: Path, job: str, parent: str) -> str:
-    from chronex.jobfile.parent_places import place_of_parent  # only where an update is refused
+    from chronex.jobfile.graph_tables import place_of_parent  # only where an update is refused
 
     return place_of_parent(_texts(path), job, parent)
 

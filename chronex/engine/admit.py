@@ -10,10 +10,9 @@ from msgspec.structs import replace
 
 from chronex.engine.group_limits import CONDITIONS
 from chronex.engine.plan import CATCHING_UP, blackout_at
-from chronex.model.conditions import Found
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
-from chronex.model.policies import OverlapPolicy
+from chronex.model.policies import Found, OverlapPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.text.instants import rfc3339

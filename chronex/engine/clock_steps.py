@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine.decided_spans import spans_with_latest
-from chronex.engine.plan import next_plan_ms
+from chronex.engine.plan import next_plan_ms, spans_with_latest
 from chronex.model.event import Event
 from chronex.model.job import Job, JobProgress
 from chronex.model.occurrence import Run

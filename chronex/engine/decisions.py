@@ -8,7 +8,6 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from chronex.engine.admit import MOST_QUEUED, Verdict, barred_now, comes_now, gives_way, is_held
-from chronex.engine.decided_spans import spans_with_latest
 from chronex.engine.group_limits import CONDITIONS
 from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.lines import Lines, TurnAnswer, Turns, due_by_priority, line_key, places_of
@@ -28,18 +27,18 @@ from chronex.engine.plan import (
     next_of_targets,
     plan_job,
     span_data,
+    spans_with_latest,
     waits_until,
 )
 from chronex.engine.retries import waiting_first
 from chronex.engine.update.targets import living, make_targets
 from chronex.errors import CustomScheduleError
-from chronex.model.conditions import Found
 from chronex.model.event import Event
 from chronex.model.groups import CatchUpPace
 from chronex.model.job import Job, JobProgress
 from chronex.model.occurrence import Occurrence, Run
 from chronex.model.placement import lacking_everywhere
-from chronex.model.policies import OverlapPolicy, RunOn
+from chronex.model.policies import Found, OverlapPolicy, RunOn
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text
 from chronex.model.records import Node
 from chronex.model.states import OccurrenceState, is_final

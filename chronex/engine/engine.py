@@ -20,11 +20,10 @@ from chronex.engine.plan import (
 from chronex.engine.shared_logs import put_excerpt
 from chronex.engine.takeover import IsAlive, IsKept, take_over
 from chronex.errors import StaleClaimError
-from chronex.model.conditions import Found
 from chronex.model.groups import CatchUpPace
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, ProcessIdentity
-from chronex.model.policies import SHORTEST_PAUSE_MS
+from chronex.model.policies import SHORTEST_PAUSE_MS, Found
 from chronex.model.states import AttemptState
 from chronex.storage.ports import ReadTransaction, Store, Transaction, UpdateFn, ViewFn
 from chronex.storage.records import Reading, Records

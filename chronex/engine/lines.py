@@ -36,11 +36,10 @@ from chronex.engine.group_limits import (
     order_of,
     ready_at,
 )
-from chronex.model.conditions import Found
 from chronex.model.groups import CatchUpPace, Group
 from chronex.model.job import Job, JobProgress
 from chronex.model.occurrence import Occurrence, Run
-from chronex.model.policies import OverlapPolicy
+from chronex.model.policies import Found, OverlapPolicy
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.states import OccurrenceState
 from chronex.storage import keys

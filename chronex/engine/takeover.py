@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine import unknown_ends
+from chronex.engine import checked_ends
 from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.membership import Standing, is_here, lose, standing_of
 from chronex.engine.orders import AttemptEnd, Cancel, StopProcess
@@ -82,7 +82,7 @@ def _is_asked_for(records: Records, lifecycle: Lifecycle, attempt: Attempt) -> b
     occurrence = records.occurrence(attempt.job, attempt.nominal_ms)
     if occurrence is None or occurrence.cancel_reason or attempt.started_ms is None:
         return False
-    return unknown_ends.asks(lifecycle.version_of(occurrence))
+    return checked_ends.asks(lifecycle.version_of(occurrence))
 
 
 def _end_overdue(

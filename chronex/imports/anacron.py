@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from chronex.imports.command_names import name_of_command
+from chronex.imports.crontab import NOTE, MailChannels
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
-from chronex.imports.mail_channels import NOTE, MailChannels
 from chronex.timing.zones import Zone
 
 _VARIABLE = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")

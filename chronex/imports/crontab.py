@@ -5,22 +5,48 @@ from __future__ import annotations
 import os
 import pwd
 import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from chronex.errors import UnknownZoneError
 from chronex.expr.fields import FIVE_FIELDS, FieldSpec, read_field
 from chronex.imports.command_names import name_of_command
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
-from chronex.imports.mail_channels import NOTE, MailChannels
 from chronex.imports.oracle import CronPattern, instants, pattern_of, rules_of
-from chronex.jobfile.notify_table import SENDMAIL
+from chronex.jobfile.notify_table import MOST_ADDRESSES, SENDMAIL, is_mail_address
 from chronex.lint.cron_grammar import CronField, CronReading, CronRefusal, read_schedule
 from chronex.lint.cron_programs import DEBIAN, CronProgram
 from chronex.timing.zones import Zone, load_zone
 
-_VARIABLE = re.compile(r"""\s*("[^"]*"|'[^']*'|[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*""")
+# MAILTO of a crontab as channels: who was sent what commands printed is sent it again, and told of failures.
+
+# What cron sends a mail for, and what it never told: a command that fails and prints nothing.
+_EVENTS = ("output", "failed")
+NOTE = "mail has the last lines of the output, where cron sent all; a failure is told even where nothing was printed"
+
+
+class MailChannels:
+    """The channels of an import, one for each list of addresses."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, dict[str, Any]] = {}
+        self._names: dict[tuple[str, ...], str] = {}
+        self._taken = JobNames()
+
+    def notify(self, written: str) -> dict[str, Any] | None:
+        """What stands in a job below `MAILTO=written`; None where no mail can be sent to that."""
+        addresses = tuple(dict.fromkeys(word for word in re.split(r"[,\s]+", written) if word))
+        if not 0 < len(addresses) <= MOST_ADDRESSES or not all(map(is_mail_address, addresses)):
+            return None
+        if addresses not in self._names:
+            name = self._names[addresses] = self._taken.give(addresses[0].partition("@")[0])
+            self.tables[name] = {"mail": addresses[0] if len(addresses) == 1 else list(addresses)}
+        return {"to": [self._names[addresses]], "on": list(_EVENTS)}
+
+
+_ASSIGNMENT = re.compile(r"""\s*("[^"]*"|'[^']*'|[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*""")
 # What Debian's cron takes for a variable: nothing may follow a quoted value, and an empty one wants quotes.
 _DEBIAN_VARIABLE = re.compile(
     r"""[ \t]*(?:"[^"]*"|'[^']*'|[^\s=]+)\s*=\s*(?:"[^"]*"\s*|'[^']*'\s*|[^\s"'].*)""", re.DOTALL
@@ -148,7 +174,7 @@ def read_crontab(
             context = context._replace(comment=())
         elif stripped.startswith("#"):
             context = context._replace(comment=(*context.comment, plain_text(stripped.lstrip("# ").rstrip())))
-        elif (variable := _VARIABLE.fullmatch(line)) is not None:
+        elif (variable := _ASSIGNMENT.fullmatch(line)) is not None:
             name, value = variable[1].strip("\"'"), _unquoted(variable[2])
             if name == "MAILTO":
                 context = _with_mail(context, value.strip(), origin, found.lost, mail)
@@ -458,3 +484,66 @@ def _as_input(rest: str) -> str:
         kept.append("\\")
     text = "".join(kept)
     return text if not text or text.endswith("\n") else f"{text}\n"
+
+
+# Whether a crontab has a user column: by where it lies and, where that says nothing, by what its lines say.
+#
+# A wrong guess turns a user into a program, or a program into a user, so where the lines leave it open nothing is
+# guessed: the caller asks.
+
+_ENTRY = re.compile(r"\s*(?:@[A-Za-z]+|[^\s#@=]\S*(?:\s+\S+){4})\s+(\S+)(?:\s+(\S.*))?")
+_VARIABLE = re.compile(r"""\s*(?:"[^"]*"|'[^']*'|[A-Za-z_][A-Za-z0-9_]*)\s*=""")
+_ACCOUNT = re.compile(r"[a-z_][a-z0-9_-]{0,31}\$?", re.ASCII)
+_BUILTINS = frozenset({
+    "if", "test", "[", "[[", "cd", "exec", "command", "for", "while", "umask", "ulimit", "export", ".", "(", "{", "!",
+    ":", "nice", "ionice", "flock", "timeout", "env", "sudo", "sleep", "echo", "run-parts",
+})  # fmt: skip
+# Accounts of every machine that are no programs of any.
+_CERTAIN = frozenset({"root", "www-data", "nobody", "postgres", "mysql", "nagios", "munin", "logcheck", "irc"})
+FindProgram = Callable[[str], object]
+
+
+def by_place(path: str) -> bool | None:
+    """True for the files of the system, False for those of users; None where the place says nothing."""
+    place = PurePosixPath(path.replace("\\", "/"))
+    folders = place.parts[:-1]
+    if folders[-1:] == ("cron.d",) or (folders[-1:] == ("etc",) and place.name == "crontab"):
+        return True
+    if "spool" in folders or folders[-1:] in (("crontabs",), ("tabs",)):
+        return False
+    return None
+
+
+def by_content(text: str, accounts: Iterable[str], find: FindProgram = shutil.which) -> bool | None:
+    """Whether the word behind each schedule is a user; None where it could be either, or there is no entry."""
+    known = {*accounts, *_CERTAIN}
+    answers = [_is_user(word, rest, known, find) for word, rest in _behind_schedules(text)]
+    if not answers or all(answer is None for answer in answers):
+        return None
+    if False in answers:  # one line without a user is enough: with the column it would be no command
+        return None if True in answers else False
+    return True
+
+
+def _behind_schedules(text: str) -> Iterable[tuple[str, str]]:
+    for line in text.splitlines():
+        if line.lstrip().startswith("#") or _VARIABLE.match(line):
+            continue
+        if entry := _ENTRY.fullmatch(line):
+            yield entry[1], entry[2] or ""
+
+
+def _is_user(word: str, rest: str, known: set[str], find: FindProgram) -> bool | None:
+    if not _ACCOUNT.fullmatch(word) or not rest:
+        return False
+    if word in _CERTAIN:
+        return True
+    first = rest.split(maxsplit=1)[0]
+    begins_command = first.startswith(("/", "~", "$", "(", '"', "'", "./")) or first in _BUILTINS or "=" in first
+    is_program = word in _BUILTINS or bool(find(word))
+    if is_program:
+        # `sync`, `mail` and `backup` are both; what follows a user is a command, what follows a program hardly ever.
+        return None if word in known and begins_command else False
+    if word in known:
+        return True
+    return True if begins_command or find(first) else None

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chronex.imports.import_result import Import, Imported, Instants, JobNames, Lost
-from chronex.imports.systemd_service import read_service, unit_conditions
-from chronex.imports.systemd_spans import span_ms
+from chronex.imports.systemd_service import read_service, span_ms, unit_conditions
 from chronex.lint.systemd_calendar import CalendarEvent, CalendarSchedule, Chain, Values, parse_calendar
 from chronex.timing.zones import Zone, load_zone
 

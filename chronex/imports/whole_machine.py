@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chronex.imports.anacron import read_anacrontab
-from chronex.imports.crontab import CronHost, CrontabFile, plain_text, read_crontab
+from chronex.imports.crontab import CronHost, CrontabFile, MailChannels, plain_text, read_crontab
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
-from chronex.imports.mail_channels import MailChannels
 from chronex.imports.systemd import read_timers, timer_of, unit_file
 from chronex.lint.cron_programs import DEBIAN, CronProgram
 from chronex.timing.zones import Zone

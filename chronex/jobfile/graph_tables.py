@@ -4,20 +4,21 @@ of a job."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
 from msgspec.structs import replace
 
 from chronex.jobfile import values
-from chronex.jobfile.entries import Entry, Reader, read_each
+from chronex.jobfile.entries import Entry, JobFileError, Reader, read_each
+from chronex.jobfile.parsing import open_json, open_toml
 from chronex.jobfile.values import filled_text, name, refuse_duplicates, whole_number
 from chronex.model.circles import circle_in
 from chronex.model.job import MAX_NAME, Job, Task
 from chronex.model.policies import RunOn, When
 from chronex.text.suggestions import nearest
-from chronex.text.terminal import quoted
+from chronex.text.terminal import escaped, quoted
 
 # So many runs of one task still fit the record of their job, and the screen of who looks at them.
 MOST_COMBINATIONS = 100
@@ -238,3 +239,49 @@ def warn_unknown_parents(jobs_entry: Entry, jobs: Sequence[Job]) -> None:
                 place = jobs_entry.child(job.id).child("after")
                 message = f"no job of this file is called {quoted(parent)}"
                 place.warn(message, f"did you mean {meant}? a job of another file must be applied before", "J104")
+
+
+# Where a job file says that a job follows another one.
+#
+# Whether that one exists is known only when the file is applied, because it may be of another source. So the place
+# is looked for then, in the text, and only where the update was refused.
+
+FileText = tuple[str, bytes]
+
+
+def place_of_parent(files: Iterable[FileText], job: str, parent: str) -> str:
+    """`FILE:LINE:COLUMN` of the name of the parent; empty where none of the files has it."""
+    for path, text in files:
+        if job.encode() not in text:
+            continue  # most files of a directory are about other jobs, and need not be read
+        try:
+            root = (open_json if path.endswith(".json") else open_toml)(text, path, "UTC")
+        except JobFileError:
+            continue
+        for table in _tables_of(root, job):
+            if (entry := _parent_in(table, parent)) is not None:
+                line, column = entry.sheet.lines.line_and_column(entry.node.value.start)
+                return f"{escaped(path)}:{line}:{column}"
+    return ""
+
+
+def _tables_of(root: Entry, job: str) -> Iterable[Entry]:
+    """The table of the job in a job file, or its trigger definition."""
+    if isinstance(root.value, list):
+        return (one for one in root.children() if isinstance(one.value, dict) and one.value.get("id") == job)
+    if not isinstance(root.value, dict):
+        return ()
+    if root.value.get("id") == job:
+        return (root,)
+    jobs = root.value.get("jobs")
+    return (root.child("jobs").child(job),) if isinstance(jobs, dict) and job in jobs else ()
+
+
+def _parent_in(table: Entry, parent: str) -> Entry | None:
+    if not isinstance(table.value, dict) or "after" not in table.value:
+        return None
+    after = table.child("after")
+    if after.value == parent:
+        return after
+    named = after.children() if isinstance(after.value, list) else ()
+    return next((one for one in named if one.value == parent), None)

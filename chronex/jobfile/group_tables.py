@@ -18,9 +18,9 @@ from chronex.jobfile.values import (
     whole_number,
     yes_or_no,
 )
-from chronex.model.conditions import MOST_CONDITIONS, WORDS, read_condition
 from chronex.model.groups import MOST_PLACES, MOST_PRIORITY, MOST_STARTS, CatchUpPace, GroupSettings, StartRate
 from chronex.model.job import TaskCheck
+from chronex.model.policies import MOST_CONDITIONS, WORDS, read_condition
 from chronex.text.durations import UNITS, parse_duration
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted

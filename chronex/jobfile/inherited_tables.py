@@ -32,9 +32,9 @@ from chronex.model.policies import (
     DstSetting,
     RecoveryPolicy,
     RecoveryStrategy,
+    ResourceLimits,
     RetryPolicy,
 )
-from chronex.model.process_settings import ResourceLimits
 from chronex.text.durations import format_duration
 from chronex.text.terminal import quoted
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from chronex.jobfile.entries import Entry, Reader, read_each, read_table
 from chronex.jobfile.values import OFF, filled_text, refuse_duplicates, size, whole_number
-from chronex.model.process_settings import ResourceLimits
+from chronex.model.policies import ResourceLimits
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 

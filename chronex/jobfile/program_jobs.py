@@ -43,8 +43,15 @@ from chronex.model.calendars import CalendarRules
 from chronex.model.channels import Channel
 from chronex.model.job import SCHEDULES_APART, Call, Job, Task, TaskCheck
 from chronex.model.job_parameters import Parameter
-from chronex.model.policies import CrashCheck, DstSetting, NotifyPolicy, RecoveryPolicy, RetryPolicy, SpreadPolicy
-from chronex.model.process_settings import ResourceLimits
+from chronex.model.policies import (
+    CrashCheck,
+    DstSetting,
+    NotifyPolicy,
+    RecoveryPolicy,
+    ResourceLimits,
+    RetryPolicy,
+    SpreadPolicy,
+)
 from chronex.text.terminal import quoted
 from chronex.timing.job_schedule import CUSTOM
 

@@ -14,8 +14,7 @@ from chronex.model.job import KEY_FIELDS, MAX_KEY_BYTES, MAX_NAME, unknown_key_f
 from chronex.text.durations import UNITS, format_duration, parse_duration, suggest_duration
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
-from chronex.timing.zone_suggestions import meant_zone, zone_example
-from chronex.timing.zones import load_zone, zone_names
+from chronex.timing.zones import load_zone, meant_zone, zone_example, zone_names
 
 LOCAL = "local"
 OFF = "off"

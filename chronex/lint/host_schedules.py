@@ -137,7 +137,7 @@ class CronSchedule(NamedTuple):
         words = describe(self.meaning) if not self.both_days else self._words_of_both()
         if self.calendars is None:
             return words
-        from chronex.timing.calendar_words import rules_in_words
+        from chronex.timing.calendar_days import rules_in_words
 
         return f"{words}; {rules_in_words(self.calendars)}"
 

@@ -20,8 +20,7 @@ from chronex.text.instants import EPOCH_ORDINAL
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 from chronex.timing.clock_changes import wall_clock, wall_date
-from chronex.timing.zone_suggestions import meant_zone, zone_example
-from chronex.timing.zones import ClockChange, Zone, load_zone, zone_names
+from chronex.timing.zones import ClockChange, Zone, load_zone, meant_zone, zone_example, zone_names
 
 _DID_YOU_MEAN = "did you mean {meant}?"
 

@@ -31,14 +31,15 @@ from chronex.model.policies import (
     NotifyPolicy,
     OverlapPolicy,
     Overrides,
+    ProcessSettings,
     RecoveryPolicy,
+    ResourceLimits,
     RetryPolicy,
     RunOn,
     SpreadPolicy,
     TaskMode,
     When,
 )
-from chronex.model.process_settings import ProcessSettings, ResourceLimits
 
 Command = tuple[str, ...] | str
 

@@ -1,8 +1,9 @@
-"""What a job wants done when things overlap, fail, or were missed."""
+"""What a job wants: when things overlap, fail or were missed, what it waits for, as whom and within what it runs."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -213,3 +214,83 @@ class Overrides(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True)
     retries: int | None = None
     # What a failed task means for the others.
     on_failure: FailureStrategy | None = None
+
+
+# As whom a command runs and within what: user, group, umask, priority and limits.
+
+
+class ResourceLimits(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """What all processes of an attempt may take together; None where there is no limit."""
+
+    # Bytes of memory.
+    memory: int | None = None
+    # Percent of one processor: 150 is one and a half.
+    cpu: int | None = None
+    # Processes and threads at once.
+    tasks: int | None = None
+    # Files that each process may have open.
+    open_files: int | None = None
+
+
+# Where no control group holds the memory: some programs ask for more than they use.
+_HEADROOM = 2
+
+
+def refused_beyond(memory: int) -> int:
+    """What the system refuses each process, where its limit of memory is held process by process."""
+    return memory * _HEADROOM
+
+
+class ProcessSettings(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
+    """What a command is started with in place of what its scheduler has; None stands for the scheduler's own."""
+
+    user: str | None = None
+    group: str | None = None
+    # Octal digits, as `umask` of a shell takes them.
+    umask: str | None = None
+    nice: int | None = None
+    limits: ResourceLimits | None = None
+
+
+# What a job waits for before it starts: words, and what they mean to whoever looks.
+
+MOST_CONDITIONS = 16
+MAINS, NETWORK, TCP, PATH, COMMAND = "mains", "network", "tcp", "path", "command"
+WORDS = (MAINS, NETWORK, TCP, PATH, COMMAND)
+_MOST_PORT = 65_535
+
+
+class Condition(NamedTuple):
+    """`kind` is one of WORDS; `what` is the host, the path or the command line, `port` of `tcp` alone."""
+
+    kind: str
+    what: str = ""
+    port: int = 0
+
+
+def read_condition(written: str) -> Condition:
+    """Raises ValueError with what to write instead."""
+    kind, colon, rest = written.partition(":")
+    if kind in (MAINS, NETWORK):
+        if colon:
+            raise ValueError(f"write {kind} alone")
+        return Condition(kind)
+    if kind == TCP:
+        host, _, port = rest.rpartition(":")
+        if not host.strip("[]") or not (port.isascii() and port.isdigit()) or not 0 < int(port) <= _MOST_PORT:
+            raise ValueError("write tcp:HOST:PORT, such as tcp:db:5432")
+        return Condition(TCP, host.strip("[]"), int(port))
+    if kind in (PATH, COMMAND) and rest.strip():
+        return Condition(kind, rest)
+    if kind in (PATH, COMMAND):
+        raise ValueError(f"write {kind}: and behind it the {'path' if kind == PATH else 'command line'}")
+    raise ValueError("write mains, network, tcp:HOST:PORT, path:/DIRECTORY or command:LINE")
+
+
+class Found(NamedTuple):
+    """What was found of the conditions of a job, all of them together, and when; `lacking` is the first that does not
+    hold, with what was seen."""
+
+    holds: bool
+    at_ms: int
+    lacking: str = ""

@@ -10,8 +10,7 @@ from chronex.model.event import Event
 from chronex.model.groups import Group
 from chronex.model.job import Job, JobProgress, JobVersion
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
-from chronex.model.reasons import NO_REASON, Reason
-from chronex.model.trouble_codes import NodeTrouble
+from chronex.model.reasons import NO_REASON, NodeTrouble, Reason
 
 
 class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):

@@ -8,7 +8,7 @@ import pwd
 import stat
 from typing import NamedTuple
 
-from chronex.model.process_settings import ProcessSettings
+from chronex.model.policies import ProcessSettings
 
 PATH_OF_OTHERS = "/usr/local/bin:/usr/bin:/bin"  # as the launcher gives it to a user
 

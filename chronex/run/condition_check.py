@@ -6,7 +6,7 @@ import os
 import socket
 from pathlib import Path
 
-from chronex.model.conditions import MAINS, NETWORK, PATH, TCP, Condition
+from chronex.model.policies import MAINS, NETWORK, PATH, TCP, Condition
 
 LOOK_S = 5.0
 _SUPPLIES = Path("/sys/class/power_supply")

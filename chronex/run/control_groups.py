@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from chronex.model.occurrence import Usage
-from chronex.model.process_settings import ResourceLimits
+from chronex.model.policies import ResourceLimits
 
 _PERIOD_US = 100_000
 _CONTROLLERS = ("memory", "cpu", "pids", "io")

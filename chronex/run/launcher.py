@@ -14,7 +14,7 @@ import tempfile
 from functools import lru_cache
 from importlib import import_module
 
-from chronex.model.process_settings import ProcessSettings, ResourceLimits
+from chronex.model.policies import ProcessSettings, ResourceLimits
 from chronex.run import launcher_program as program
 from chronex.run.environment import Variables
 from chronex.run.request import NotStarted

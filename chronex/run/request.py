@@ -12,8 +12,7 @@ from msgspec import Struct
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.model.job import Command
 from chronex.model.occurrence import Usage
-from chronex.model.policies import LeftoverPolicy
-from chronex.model.process_settings import ProcessSettings
+from chronex.model.policies import LeftoverPolicy, ProcessSettings
 from chronex.run.attempt_log import DEFAULT_LIMIT, LogSummary
 
 DEFAULT_GRACE_MS = 30_000

@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from chronex.clock import SYSTEM_CLOCK
-from chronex.run.env_file import untrusted_file
-from chronex.run.environment import Inheritance
+from chronex.run.environment import Inheritance, untrusted_file
 from chronex.run.request import AttemptRequest, NotStarted
 from chronex.text.trusted_paths import UntrustedPathError, read_trusted
 

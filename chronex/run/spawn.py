@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, Protocol
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.model.job import Command
-from chronex.model.process_settings import ProcessSettings
+from chronex.model.policies import ProcessSettings
 from chronex.run.attempt_log import LogDirectory
 from chronex.run.environment import Inheritance, Variables
 from chronex.run.request import CommandRules, NotStarted

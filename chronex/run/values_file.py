@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from chronex.errors import LogDirectoryError
-from chronex.model.process_settings import ProcessSettings
+from chronex.model.policies import ProcessSettings
 from chronex.run.accounts import user_id
 from chronex.run.attempt_log import LogDirectory, Redactor
 

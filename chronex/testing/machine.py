@@ -10,7 +10,7 @@ from random import Random
 from typing import NamedTuple, TypeVar
 
 from chronex.daemon.wakeups import WakeupDetector
-from chronex.engine import unknown_ends
+from chronex.engine import checked_ends
 from chronex.engine.checked_ends import after_check, check_of
 from chronex.engine.clock_steps import follow_clock
 from chronex.engine.engine import Engine
@@ -455,9 +455,9 @@ class SimulatedMachine:
 
     def _record_end(self, attempt: Attempt, end: AttemptEnd) -> tuple[Order, ...]:
         version = self._version_of(attempt)
-        if unknown_ends.is_unknown(end) and unknown_ends.asks(version):
+        if checked_ends.is_unknown(end) and checked_ends.asks(version):
             code = self.check(attempt)
-            end = unknown_ends.answered(end, code, f"exit code {code}" if code else "")
+            end = checked_ends.answered(end, code, f"exit code {code}" if code else "")
         if check_of(version, attempt.task, end) is not None:
             end = after_check(end, self.task_check(attempt), "the check was not content")
         update = self.engine.ended(attempt, end, self.now)

@@ -18,8 +18,16 @@ from chronex.text.terminal import quoted
 from chronex.timing.dst import DstPolicy
 from chronex.timing.occurrences import FIRST_MS, LAST_MS, Occurrences, cron_datetimes, resolve, resolve_until
 from chronex.timing.search import CronSearch
-from chronex.timing.zone_suggestions import is_of_several_places, meant_zone, zone_example
-from chronex.timing.zones import Zone, load_zone, utc_zone, zone_names, zone_of
+from chronex.timing.zones import (
+    Zone,
+    is_of_several_places,
+    load_zone,
+    meant_zone,
+    utc_zone,
+    zone_example,
+    zone_names,
+    zone_of,
+)
 
 _from_timestamp = datetime.fromtimestamp
 ZoneLike: TypeAlias = str | tzinfo | None

@@ -26,9 +26,8 @@ from chronex.storage.ports import Store
 from chronex.storage.records import EVERYTHING, Reading, Records
 from chronex.torture.judgement import CampaignVerdict, judge
 from chronex.torture.node_faults import FAULTS, USUAL, Fault
-from chronex.torture.node_network import NodeNetwork
 from chronex.torture.relay import Relay, Upstream
-from chronex.torture.tormented_node import TormentedNode, address_by_relay, upstream_of
+from chronex.torture.tormented_node import NodeNetwork, TormentedNode, address_by_relay, upstream_of
 from chronex.torture.witness import read_witness, witness_command
 from chronex.torture_settings import SCHEMA_PREFIX
 from chronex_store.opening import open_postgres

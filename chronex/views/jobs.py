@@ -471,3 +471,26 @@ def _running(reading: Reading, occurrence: Occurrence) -> Running:
 def _retries(reading: Reading, job: Job, occurrence: Occurrence) -> list[Retry]:
     runs = reading.runs(occurrence.job, occurrence.nominal_ms)
     return [retry_of(job, run) for run in runs if run.state is RunState.RETRY]
+
+
+# Which Python functions of a job no scheduler has: such a job waits for the program that registers them.
+
+
+def lacking_functions(job: Job, nodes: Iterable[Node]) -> tuple[str, ...]:
+    """The functions for want of which none of these nodes can run the job; empty where one of them can."""
+    if not job.functions:
+        return ()
+    nodes = list(nodes)
+    if any(all(node.can_call(target) for target in job.functions) for node in nodes):
+        return ()
+    nowhere = [target for target in job.functions if not any(node.can_call(target) for node in nodes)]
+    return tuple(nowhere) or job.functions
+
+
+def unstopped(reading: Reading) -> list[Node]:
+    """The nodes that have not left in good order. Of one that was killed, only its machine could say more."""
+    return [node for node in reading.nodes() if node.stopped_ms is None]
+
+
+def named(functions: Iterable[str]) -> str:
+    return ", ".join(repr(target) for target in functions)

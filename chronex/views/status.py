@@ -8,15 +8,14 @@ from typing import NamedTuple
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.placement import describe_placement, fits_node
+from chronex.model.reasons import Severity, TroubleCode
 from chronex.model.records import HOOKS
 from chronex.model.states import OccurrenceState
-from chronex.model.trouble_codes import Severity, TroubleCode
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading
 from chronex.text.durations import brief_duration
 from chronex.views.group_rows import GroupRow, groups_of
-from chronex.views.job_functions import lacking_functions, named
-from chronex.views.jobs import IsAlive, Row, Situation, Summary, rows_of, summary_of
+from chronex.views.jobs import IsAlive, Row, Situation, Summary, lacking_functions, named, rows_of, summary_of
 from chronex.views.nodes import WATCHED, NodeHealth, NodeRow, Watch, concern_words, nodes_of, watch_of
 from chronex.views.troubles import ChannelRow, Trouble, channel_rows, no_scheduler, of_channels, of_nodes
 from chronex.views.why.evidence import Outage, last_sign, outage_ended_by

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from chronex.engine import outbox
 from chronex.engine.membership import seems_alive
+from chronex.model.reasons import NodeTrouble, Severity, TroubleCode
 from chronex.model.records import ChannelState, Node
-from chronex.model.trouble_codes import NodeTrouble, Severity, TroubleCode
 from chronex.storage.records import Reading
 from chronex.text.durations import brief_duration
 from chronex.views.jobs import IsAlive

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chronex.jobfile.keymap import SCREENS
-from chronex.model.trouble_codes import TroubleCode
+from chronex.model.reasons import TroubleCode
 from chronex.text.durations import elapsed, largest_unit
 from chronex.text.terminal import cell_safe, cell_width
 from chronex.views.jobs import Situation, Summary

@@ -12,7 +12,7 @@ from chronex.model.occurrence import Attempt, Run
 from chronex.model.reasons import told_text
 from chronex.text.durations import countdown, format_duration, rounded_duration
 from chronex.text.terminal import cell_safe, cell_width
-from chronex.timing.calendar_words import rules_in_words
+from chronex.timing.calendar_days import rules_in_words
 from chronex.timing.job_schedule import timings_of
 from chronex.timing.zones import Zone
 from chronex.views.jobs import Outcome, Row, Situation

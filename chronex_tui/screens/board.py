@@ -43,15 +43,15 @@ def _view_class(name: str) -> Callable[[State, Palette], View]:
     if name == "runs":
         return RunsView
     if name == "nodes":
-        from chronex_tui.nodes_view import NodesView
+        from chronex_tui.system_views import NodesView
 
         return NodesView
     if name == "groups":
-        from chronex_tui.groups_view import GroupsView
+        from chronex_tui.system_views import GroupsView
 
         return GroupsView
     if name == "graph":
-        from chronex_tui.graph_view import GraphView
+        from chronex_tui.system_views import GraphView
 
         return GraphView
     from chronex_tui.time_views import ClockView, DensityView, TimelineView

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from chronex.errors import StoreError, StoreFormatError
 from chronex.storage import keys
 from chronex.storage.codec import encode
-from chronex.storage.migrate_format_1 import move_due_jobs, reasons_to_codes, split_jobs
-from chronex.storage.migrate_format_2 import spell_out_retries
+from chronex.storage.old_formats import move_due_jobs, reasons_to_codes, spell_out_retries, split_jobs
 from chronex.storage.ports import Row, Transaction
 from chronex.storage.records import pages
 from chronex_store import lmdb_environment

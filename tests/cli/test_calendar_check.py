@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from chronex.cli.calendar_check import stale_calendars
+from chronex.cli.file_changes import stale_calendars
 from chronex.jobfile.calendar_sources import of_dates, of_holidays, of_ics
 from chronex.model.calendars import CalendarRules, JobCalendar
 from chronex.model.job import Job

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from chronex.cli.check_verdicts import Check, CheckVerdict
-from chronex.cli.job_checks import job_checks
-from chronex.cli.machine_checks import NotExecutable, programs_of
+from chronex.cli.machine_checks import Check, CheckVerdict, NotExecutable, job_checks, programs_of
 from chronex.model.job import Call, Job, Task
 from chronex.run.accounts import Rights
 from tests.kit.users import needs_root

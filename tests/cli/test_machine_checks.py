@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from chronex.cli.check_verdicts import Check, CheckVerdict
 from chronex.cli.machine_checks import (
+    Check,
+    CheckVerdict,
     NotExecutable,
     NotFound,
     OtherFile,

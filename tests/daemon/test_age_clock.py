@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from chronex.daemon.age_clock import MOST_AHEAD_MS, PROOF_MS, AgeClock
-from chronex.daemon.retention import Retention
+from chronex.daemon.retention import MOST_AHEAD_MS, PROOF_MS, AgeClock, Retention
 from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import ProcessIdentity

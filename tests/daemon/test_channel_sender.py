@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from chronex.channels.compose import Sender
 from chronex.channels.delivery import on_thread
+from chronex.channels.notice_message import Sender
 from chronex.daemon import channel_sender
 from chronex.daemon.channel_sender import ChannelSender
 from chronex.daemon.notify import Notifier

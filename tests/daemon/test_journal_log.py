@@ -11,9 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from chronex.daemon import journal_log
-from chronex.daemon.journal_log import LONGEST_VALUE, entry_of, leads_to_journal
-from chronex.daemon.log_handlers import JsonFormatter, TextFormatter, log_event, log_to
+from chronex.daemon import log_handlers
+from chronex.daemon.log_handlers import (
+    LONGEST_VALUE,
+    JsonFormatter,
+    TextFormatter,
+    entry_of,
+    leads_to_journal,
+    log_event,
+    log_to,
+)
 
 log = logging.getLogger("chronex.tests")
 
@@ -60,7 +67,7 @@ class Journal:
 @pytest.fixture
 def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Journal]:
     found = Journal(tmp_path)
-    monkeypatch.setattr(journal_log, "SOCKET", found.address)
+    monkeypatch.setattr(log_handlers, "SOCKET", found.address)
     yield found
     found.close()
     found.stderr.close()

@@ -13,7 +13,7 @@ from threading import Event
 
 import pytest
 
-from chronex.channels.compose import Sender
+from chronex.channels.notice_message import Sender
 from chronex.daemon.channel_sender import ChannelSender
 from chronex.engine import outbox
 from chronex.engine.commands import Actor, trigger

@@ -13,8 +13,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 import chronex
 from chronex.channels.delivery import DeliveryMeans
 from chronex.daemon import otlp_export, run_spans
-from chronex.daemon.node_troubles import NodeTroubles
 from chronex.daemon.otlp_export import NOT_INSTALLED, OtlpSender, SpanExport
+from chronex.daemon.registration import NodeTroubles
 from chronex.daemon.run_spans import Attributes, RunSpan, read_spans
 from chronex.engine.orders import Launch
 from chronex.jobfile import SchedulerSettings

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chronex.daemon.service_notify import ALIVE, READY, STOPPING, ServiceNotify
+from chronex.daemon.sign_of_life import ALIVE, READY, STOPPING, ServiceNotify
 from tests.daemon.machine import Machine
 from tests.kit.waits import DEADLINE_S
 

@@ -12,7 +12,7 @@ from chronex.daemon.loop import Daemon
 from chronex.daemon.sign_of_life import heartbeat_task
 from chronex.jobfile import SchedulerSettings
 from chronex.jobfile.notify_table import HeartbeatSettings
-from chronex.model.trouble_codes import TroubleCode
+from chronex.model.reasons import TroubleCode
 from chronex_store import MemoryStore
 from tests.kit.servers import Behaviour, http_answer, refusing_port, web_server
 

@@ -8,7 +8,7 @@ import pytest
 
 from chronex.engine.clock_steps import begin_where_never_set, follow_clock, follow_shared_clock, newest_sign, rewind
 from chronex.engine.commands import pause, resume
-from chronex.engine.decided_spans import MOST_SPANS
+from chronex.engine.plan import MOST_SPANS
 from chronex.model.event import Event
 from chronex.model.job import Job, JobProgress, Task
 from chronex.model.occurrence import ProcessIdentity

@@ -7,11 +7,11 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
+from chronex.engine.checked_ends import answered
 from chronex.engine.decisions import MOST_PLANNED
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Cancel, Launch
 from chronex.engine.plan import FEW_LISTED, MANY_DUE, MOST_CATCH_UP, MOST_COUNTED, MOST_LISTED, TOO_MANY
-from chronex.engine.unknown_ends import answered
 from chronex.engine.update import Change, apply_jobs
 from chronex.model.job import Job
 from chronex.model.occurrence import ProcessIdentity, occurrence_id

@@ -11,7 +11,7 @@ import pytest
 
 from chronex.imports.import_result import Import, as_chronex_reads, prove
 from chronex.imports.systemd import read_timers, timer_of, timers_in
-from chronex.imports.systemd_spans import span_ms
+from chronex.imports.systemd_service import span_ms
 from chronex.timing.zones import load_zone
 
 NOW = int(datetime(2026, 11, 16, tzinfo=UTC).timestamp())

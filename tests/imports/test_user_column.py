@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chronex.imports.user_column import by_content, by_place
+from chronex.imports.crontab import by_content, by_place
 from tests.cli.conftest import Chronex
 
 ACCOUNTS = ("root", "www-data", "sync", "mail", "backup", "deploy")

@@ -6,9 +6,9 @@ import pytest
 
 from chronex.jobfile import JobFileError, read_job_file, read_triggers
 from chronex.jobfile.program_jobs import check_jobs, read_program_job
-from chronex.model.conditions import Condition, read_condition
 from chronex.model.groups import CatchUpPace, GroupSettings, StartRate
 from chronex.model.job import Job, Task, TaskCheck
+from chronex.model.policies import Condition, read_condition
 from tests.jobfile.marked import Place, unmarked
 
 GROUPS = '[groups.database]\nlimit = 2\n[groups.api]\nrate = "30/m"\n'

@@ -8,7 +8,7 @@ import pytest
 
 from chronex.cli.commands.apply import ApplyOptions, run_apply
 from chronex.errors import JobChainError
-from chronex.jobfile.parent_places import place_of_parent
+from chronex.jobfile.graph_tables import place_of_parent
 
 ETL = '[jobs.etl]\nschedule = "0 3 * * *"\nrun = ["true"]\n'
 REPORT = '[jobs.report]\nafter = {}\nrun = ["true"]\n'

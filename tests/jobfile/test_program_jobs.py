@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from chronex.jobfile import read_job_file
 from chronex.jobfile.program_jobs import InvalidJobError, check_jobs, one_task_table, read_program_job, table_of
 from chronex.model import Call, Job, OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy, SpreadPolicy, Task
-from chronex.model.policies import CrashPolicy, DstSetting, FailureStrategy, NotifyPolicy
-from chronex.model.process_settings import ResourceLimits
+from chronex.model.policies import CrashPolicy, DstSetting, FailureStrategy, NotifyPolicy, ResourceLimits
 from tests.jobfile.test_values import FULL_EXAMPLE
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))

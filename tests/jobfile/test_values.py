@@ -22,7 +22,7 @@ from chronex.model import (
     Task,
     TaskMode,
 )
-from chronex.model.process_settings import ResourceLimits
+from chronex.model.policies import ResourceLimits
 from chronex.storage import keys
 from chronex.storage.codec import decode, encode
 

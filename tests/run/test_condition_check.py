@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chronex.model.conditions import Condition, read_condition
+from chronex.model.policies import Condition, read_condition
 from chronex.run import condition_check
 from chronex.run.condition_check import is_on_mains, look
 from chronex.run.side_threads import NoAnswerError, SideThreads

@@ -16,11 +16,10 @@ import pytest
 from chronex.model import AttemptState, LeftoverPolicy
 from chronex.model.job import Command
 from chronex.model.occurrence import Usage
-from chronex.model.process_settings import ProcessSettings, ResourceLimits
+from chronex.model.policies import ProcessSettings, ResourceLimits
 from chronex.run import EndReason, RunContext
-from chronex.run.confinement import Confinement
+from chronex.run.confinement import Confinement, memory_of
 from chronex.run.control_groups import ControlGroup, ControlGroups, delegated_parent
-from chronex.run.memory_watch import memory_of
 from chronex.run.request import CommandRules, ExitVerdict
 from chronex.run.supervise import unknown_exit
 from tests.kit.users import OtherUser, needs_root, two_users
@@ -281,7 +280,7 @@ REAL = Path("/sys/fs/cgroup/unified" if Path("/sys/fs/cgroup/unified/cgroup.proc
 IN_A_GROUP = """
 import asyncio, json, os, sys
 from pathlib import Path
-from chronex.model.process_settings import ProcessSettings, ResourceLimits
+from chronex.model.policies import ProcessSettings, ResourceLimits
 from chronex.model import LeftoverPolicy
 from chronex.run import LogDirectory, RunContext
 from chronex.run.control_groups import control_groups
@@ -334,7 +333,7 @@ def test_a_command_is_in_a_group_of_its_own_and_nothing_escapes_it(tmp_path: Pat
 LEFT = """
 import asyncio, json, os, sys
 from pathlib import Path
-from chronex.model.process_settings import ProcessSettings, ResourceLimits
+from chronex.model.policies import ProcessSettings, ResourceLimits
 from chronex.run import LogDirectory, RunContext
 from chronex.run.adopt import adopt_attempt
 from chronex.run.control_groups import ControlGroups

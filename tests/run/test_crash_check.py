@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chronex.run import Cancellation, RunContext
-from chronex.run.crash_check import CheckAnswer, ask_check
+from chronex.run.check_commands import CheckAnswer, ask_check
 from tests.run.requests import request
 
 
@@ -34,7 +34,7 @@ async def test_the_end_of_the_check_is_its_answer(
 async def test_a_check_that_takes_too_long_gives_no_answer(
     run_context: RunContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chronex.run.crash_check.CHECK_TIMEOUT_MS", 20)
+    monkeypatch.setattr("chronex.run.check_commands.CHECK_TIMEOUT_MS", 20)
     answer = await ask_check(("sleep", "600"), request("never run"), Cancellation(), run_context)
     assert answer == CheckAnswer(None, "still running after 0.02 s")
 

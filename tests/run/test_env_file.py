@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chronex.run import RunContext
-from chronex.run.env_file import EnvFileError, parse_env_file, variables_of_files
+from chronex.run.environment import EnvFileError, parse_env_file, variables_of_files
 from chronex.run.request import NotStarted
 from tests.run.requests import outcome, output
 

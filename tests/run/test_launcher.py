@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from chronex.model import AttemptState
-from chronex.model.process_settings import ProcessSettings, ResourceLimits
+from chronex.model.policies import ProcessSettings, ResourceLimits
 from chronex.run import EndReason, LogDirectory, RunContext, launcher
 from chronex.run.accounts import needs_root as what_needs_root
 from tests.kit.users import OtherUser, needs_root, two_users

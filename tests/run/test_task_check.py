@@ -13,8 +13,8 @@ from chronex.engine.orders import AttemptEnd
 from chronex.model.job import Job, Task, TaskCheck
 from chronex.model.reasons import ReasonCode
 from chronex.run import Cancellation, RunContext
+from chronex.run.check_commands import ask_task_check, look_at_file
 from chronex.run.side_threads import SideThreads
-from chronex.run.task_check import ask_task_check, look_at_file
 from tests.run.requests import request
 
 STARTED = 1_800_000_000_000

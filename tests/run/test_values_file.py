@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from chronex.model.process_settings import ProcessSettings
+from chronex.model.policies import ProcessSettings
 from chronex.model.states import AttemptState
 from chronex.run import AttemptRequest, Hooks, LogDirectory, RunContext, run_attempt
 from chronex.run.callables import run_callable

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chronex.model.reasons import Reason, ReasonCode, text_of
 from chronex.storage import keys
 from chronex.storage.codec import decode, payload_of, with_header
-from chronex.storage.migrate_format_1 import end_reason_of, failure_of, reason_of, reasons_to_codes
+from chronex.storage.old_formats import end_reason_of, failure_of, reason_of, reasons_to_codes
 
 C = ReasonCode
 # The table of format 1, and what followed each sentence where something did.

@@ -11,9 +11,8 @@ from uuid import UUID
 import pytest
 
 from chronex.errors import BackupError
-from chronex_store import LmdbStore, log_archive
-from chronex_store.backup import backup, restore
-from chronex_store.log_archive import LogLength, log_lengths
+from chronex_store import LmdbStore
+from chronex_store.backup import LogLength, backup, is_archive, log_lengths, restore
 from tests.store.test_doctor import fill
 
 
@@ -61,7 +60,7 @@ def test_what_was_there_is_kept(made: Path, tmp_path: Path) -> None:
 
 def test_without_logs_it_is_a_plain_copy_and_a_restore_leaves_the_logs_alone(made: Path, tmp_path: Path) -> None:
     assert backup(made, tmp_path / "b", with_logs=False).logs == 0
-    assert not log_archive.is_archive(tmp_path / "b")
+    assert not is_archive(tmp_path / "b")
     report = restore(tmp_path / "b", made)
     assert (report.logs, report.replaced_logs) == (None, None)
     assert logs_of(made)[log_name(1)] == b"one\n"

@@ -15,7 +15,7 @@ from chronex.torture.campaign import CampaignSettings
 from chronex.torture.clusters import run_clusters
 from chronex.torture.judgement import CampaignVerdict
 from chronex.torture.node_faults import FAULTS, Fault
-from chronex.torture.node_network import why_no_networks
+from chronex.torture.tormented_node import why_no_networks
 from chronex_store.postgres.pg_address import read_address
 from tests.kit.postgres import WHY_MISSING, PostgresServer, begin_server, end_server, find_programs
 from tests.torture.database_faults import Pair, SmallServer, filled, killed, newer_tree, stopped, upgraded

@@ -18,7 +18,7 @@ LAYERS = (
     ("model",),
     ("state", "theme"),
     ("widgets", "data", "key_order"),
-    ("views", "time_views", "nodes_view", "graph_view", "groups_view"),
+    ("views", "time_views", "system_views"),
     ("screens", "editing"),
     ("view_actions", "commands", "data_requests"),
     ("app",),

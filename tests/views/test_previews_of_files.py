@@ -15,8 +15,7 @@ from chronex.lint.findings import Assumptions, ZoneNote
 from chronex.lint.host_schedules import schedule_of
 from chronex.lint.linter import Analysis, lint_document
 from chronex.lint.source_files import open_document
-from chronex.lsp.coming_starts import coming_starts
-from chronex.lsp.hovers import hints, hover_at
+from chronex.lsp.hovers import coming_starts, hints, hover_at
 from chronex.model.states import OccurrenceState
 from chronex.testing import DAY, SimulatedMachine
 from chronex.text.instants import rfc3339

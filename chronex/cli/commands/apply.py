@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from chronex.cli.options import Config, Form, StorePath, UsageError, check_format, choose, read_duration, store_place
-from chronex.cli.output import JobZones, err, hinted, print_result, zone_of
-from chronex.cli.questions import ask, is_answered
+from chronex.cli.output import JobZones, ask, err, hinted, is_answered, print_result, zone_of
 from chronex.cli.update_output import (
     change_line,
     change_rows,

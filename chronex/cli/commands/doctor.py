@@ -12,7 +12,7 @@ from chronex.cli.options import Form, StorePath, UsageError, check_format, store
 from chronex.cli.output import hinted, print_json, print_lines
 
 if TYPE_CHECKING:
-    from chronex.cli.check_verdicts import Check
+    from chronex.cli.machine_checks import Check
     from chronex_store.postgres.pg_address import PostgresAddress
 
 # The codes of a directory that holds no store of Chronex, so that there is nothing to examine.
@@ -40,8 +40,8 @@ def doctor(
 
 def run_database_doctor(address: PostgresAddress, form: str, *, repair: bool) -> int:
     """1 when something is wrong. What cannot be opened is told as every command tells it."""
-    from chronex.cli.check_verdicts import CheckVerdict
     from chronex.cli.database_checks import database_checks
+    from chronex.cli.machine_checks import CheckVerdict
 
     if repair:
         raise UsageError("--repair is for a store in a directory; a database is repaired with its own tools")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chronex.cli.options import Config, StorePath, UsageError, Yes, job_file_path, store_place
-from chronex.cli.output import JobZones, err, out, print_lines, zone_of
-from chronex.cli.questions import choose_letter, is_answered
+from chronex.cli.output import JobZones, choose_letter, err, is_answered, out, print_lines, zone_of
 from chronex.cli.update_output import lost_of, preview_lines
 from chronex.text.terminal import terminal_safe
 
@@ -186,7 +185,7 @@ def _show(store: Store, edited: EditedFile, new: bytes, found: JobFile) -> int:
     """Print what an apply would do; how many jobs would go, where they are most of them."""
     from chronex.daemon.reload import file_source
     from chronex.engine.update import Policy, UpdateOptions
-    from chronex.jobfile.parent_places import place_of_parent
+    from chronex.jobfile.graph_tables import place_of_parent
     from chronex.storage.records import Reading
     from chronex.views.apply_preview import preview
 

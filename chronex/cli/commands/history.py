@@ -89,8 +89,7 @@ def _owners(name: str, store: str | None) -> frozenset[str]:
 
 
 def run_history(query: HistoryQuery, store: str | None, form: str, *, wide: bool = False) -> int:
-    from chronex.cli.store_session import read_store, read_store_now
-    from chronex.cli.trouble_output import store_watch, tell_troubles, troubles_of
+    from chronex.cli.store_session import read_store, read_store_now, store_watch, tell_troubles, troubles_of
     from chronex.model.states import is_final
     from chronex.views.nodes import WATCHED
     from chronex.views.past_runs import past_occurrences
@@ -127,7 +126,7 @@ def _states(texts: list[str]) -> frozenset[str]:
 
 def _lines(zones: JobZones, found: list[Occurrence], wide: Reading | None, watch: Watch) -> list[str]:
     """With `wide` what each took is read as well."""
-    from chronex.cli.usage_output import usage_text
+    from chronex.cli.process_output import usage_text
     from chronex.model.reasons import text_of
     from chronex.model.states import OccurrenceState
     from chronex.text.durations import brief_duration
@@ -217,8 +216,8 @@ def _used(reading: Reading, occurrence: Occurrence) -> RunUsage | None:
 
 
 def _history_json(reading: Reading, occurrence: Occurrence) -> dict[str, Any]:
+    from chronex.cli.process_output import usage_json
     from chronex.cli.record_output import attempt_json, overrides_json
-    from chronex.cli.usage_output import usage_json
     from chronex.model.reasons import text_of
 
     attempts = reading.attempts(occurrence.job, occurrence.nominal_ms) if occurrence.started_ms is not None else []

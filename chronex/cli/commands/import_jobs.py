@@ -166,9 +166,8 @@ def _program(cron: str | None, root: Path = Path("/")) -> CronProgram:
 
 def _crontabs(paths: list[str], zone: Zone, options: ImportOptions) -> Import:
     """Any number of crontabs as one import; their jobs get names that differ."""
-    from chronex.imports.crontab import CronHost, CrontabFile, read_crontab
+    from chronex.imports.crontab import CronHost, CrontabFile, MailChannels, read_crontab
     from chronex.imports.import_result import Import, JobNames
-    from chronex.imports.mail_channels import MailChannels
     from chronex.lint.cron_programs import program_of_file
 
     names, mail = JobNames(), MailChannels()
@@ -189,7 +188,7 @@ def _has_user(path: str, text: str, kind: str | None) -> bool:
     """By --as, else by where the file lies, else by what its lines say. A wrong guess runs users as programs."""
     import pwd
 
-    from chronex.imports.user_column import by_content, by_place
+    from chronex.imports.crontab import by_content, by_place
 
     if kind is not None or not path:
         return kind == "system"

@@ -53,8 +53,7 @@ def list_jobs(
 
 
 def run_list(store: str | None, form: str, filter_text: str) -> int:
-    from chronex.cli.store_session import read_store_now
-    from chronex.cli.trouble_output import store_watch, tell_troubles, troubles_of
+    from chronex.cli.store_session import read_store_now, store_watch, tell_troubles, troubles_of
     from chronex.views.filters import parse_filter
     from chronex.views.jobs import rows_of
 

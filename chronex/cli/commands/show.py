@@ -44,8 +44,7 @@ def show(
 
 def run_show(name: str, store: str | None, form: str) -> int:
     from chronex.cli.job_output import detail_json, detail_lines
-    from chronex.cli.store_session import read_store_now
-    from chronex.cli.trouble_output import store_watch, tell_troubles, troubles_of
+    from chronex.cli.store_session import read_store_now, store_watch, tell_troubles, troubles_of
     from chronex.engine.commands.names import job_named
     from chronex.views.jobs import detail_of, with_usage
 

@@ -13,7 +13,7 @@ from chronex.cli.output import columns, cut, hinted, out, paint, print_json, sho
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
-    from chronex.cli.calendar_check import StaleCalendar
+    from chronex.cli.file_changes import StaleCalendar
     from chronex.model.job import Job
     from chronex.timing.zones import Zone
     from chronex.views.jobs import Row, Situation
@@ -85,7 +85,7 @@ def _stale(found: StoreStatus, now_ms: int) -> list[StaleCalendar]:
     """Calendars whose sources say something else now; a store without any loads nothing."""
     if not found.with_calendars:
         return []
-    from chronex.cli.calendar_check import stale_calendars
+    from chronex.cli.file_changes import stale_calendars
 
     return stale_calendars(found.with_calendars, now_ms)
 
@@ -151,7 +151,7 @@ def status_json(
 def _attention(found: StoreStatus, store: OpenedStore, stale: Sequence[StaleCalendar], now_ms: int) -> list[Trouble]:
     """What needs attention; a full disk or map keeps the store from recording it, so that is added here."""
     from chronex.cli.file_changes import unapplied_changes
-    from chronex.model.trouble_codes import Severity, TroubleCode
+    from chronex.model.reasons import Severity, TroubleCode
     from chronex.views.troubles import Trouble
 
     moved = [
@@ -162,7 +162,7 @@ def _attention(found: StoreStatus, store: OpenedStore, stale: Sequence[StaleCale
 
 
 def _of_store(found: StoreStatus, store: OpenedStore) -> list[Trouble]:
-    from chronex.model.trouble_codes import Severity, TroubleCode
+    from chronex.model.reasons import Severity, TroubleCode
     from chronex.views.troubles import Trouble
 
     space = _space(store)

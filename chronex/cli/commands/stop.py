@@ -77,7 +77,7 @@ def run_stop(mode: str, within_ms: int | None, store: str | None, form: str) -> 
 def run_restart(store: str | None, form: str) -> int:
     """0 when the new daemon works; 1 when there is none."""
     from chronex.cli.store_session import open_session
-    from chronex.engine.commands.stopping import RESTART
+    from chronex.engine.commands.nodes import RESTART
 
     with open_session(store) as session:
         asked_ms = session.store.now()

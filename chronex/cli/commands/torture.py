@@ -87,7 +87,7 @@ def run_torture(settings: CampaignSettings, store: str | None, form: str, cluste
 def _check_faults(settings: CampaignSettings) -> None:
     from chronex.text.suggestions import nearest
     from chronex.torture.node_faults import FAULTS
-    from chronex.torture.node_network import why_no_networks
+    from chronex.torture.tormented_node import why_no_networks
 
     known = {**FAULTS, **settings.extra_faults}
     for name in settings.faults:

@@ -44,8 +44,7 @@ def why(
 
 
 def run_why(job: str, time: str | None, store: str | None, form: str) -> int:
-    from chronex.cli.store_session import read_store_now
-    from chronex.cli.trouble_output import store_watch, tell_troubles, troubles_of
+    from chronex.cli.store_session import read_store_now, store_watch, tell_troubles, troubles_of
 
     def ask(reading: Reading, now_ms: int) -> tuple[list[tuple[str, WhyAnswer]], list[Trouble]]:
         names = JobZones(reading)

@@ -20,7 +20,7 @@ from chronex.engine.commands.dead_letters import (
     replay_dead_letter,
 )
 from chronex.engine.commands.names import job_named, occurrence_named
-from chronex.engine.commands.stopping import ask_to_stop
+from chronex.engine.commands.nodes import ask_to_stop
 from chronex.engine.commands.trigger import (
     AsOf,
     Replayed,

@@ -11,8 +11,7 @@ from chronex.expr.syntax_rules import E011
 from chronex.lint.findings import Edit, Fix, LintFinding, ScheduleSite, finding
 from chronex.lint.rules import cronjob
 from chronex.text.terminal import quoted
-from chronex.timing.zone_suggestions import meant_zone, zone_example
-from chronex.timing.zones import load_zone, zone_names
+from chronex.timing.zones import load_zone, meant_zone, zone_example, zone_names
 
 # The offset of these zones is fixed, though the countries that use the abbreviation change their clocks.
 _ABBREVIATION = re.compile(r"EST|MST|HST|CET|MET|EET|WET|[ECMP]ST[0-9][A-Z]DT|Etc/GMT[+-][0-9]+")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from chronex.model.event import EVENTS, Event
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, Run, is_limited_by_process
-from chronex.model.process_settings import refused_beyond
+from chronex.model.policies import refused_beyond
 from chronex.model.reasons import ReasonCode, text_of, told_text
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage import journal, keys

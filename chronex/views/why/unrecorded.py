@@ -23,7 +23,7 @@ from chronex.timing.job_schedule import moved_from, options_of
 from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import Zone
 from chronex.views.coming_runs import ForecastRun, first_to_start, forecast_all, forecast_run
-from chronex.views.job_functions import lacking_functions, named, unstopped
+from chronex.views.jobs import lacking_functions, named, unstopped
 from chronex.views.nodes import WATCHED, Watch
 from chronex.views.why.across_nodes import lacking_node, waits_words
 from chronex.views.why.answer import NO_NAMES, Cause, Link, Source, WhyAnswer, cause_of, stamp

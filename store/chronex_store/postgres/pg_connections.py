@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 import re
 import threading
+import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from random import Random
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg import errors as pg
@@ -23,7 +26,103 @@ from chronex.errors import (
     StoreRefusedError,
 )
 from chronex_store.postgres.pg_address import PostgresAddress
-from chronex_store.postgres.pg_reconnects import Reconnects
+
+# The clock of the database: one for all machines, whatever their own clocks say.
+
+_KEPT = 10
+
+
+class _Sample(NamedTuple):
+    offset_ms: float
+    round_trip_ms: float
+
+
+class DatabaseClock:
+    """Wall time by the server, counted on between questions by this machine's boot time, which nobody can set."""
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._samples: deque[_Sample] = deque(maxlen=_KEPT)
+        self._offset_ms = 0.0
+        self.uncertainty_ms = 0.0
+
+    def learn(self, server_ms: float, asked_ms: int, answered_ms: int) -> None:
+        """The server said `server_ms` between these two readings of the boot time."""
+        sample = _Sample(server_ms - (asked_ms + answered_ms) / 2, answered_ms - asked_ms)
+        with self._lock:
+            self._samples.append(sample)
+            best = min(self._samples, key=lambda one: one.round_trip_ms)
+            if abs(best.offset_ms - sample.offset_ms) > (best.round_trip_ms + sample.round_trip_ms) / 2 + _DRIFT_MS:
+                self._samples.clear()  # the server's clock was set: what was known before is of no use
+                self._samples.append(sample)
+                best = sample
+            self._offset_ms, self.uncertainty_ms = best.offset_ms, best.round_trip_ms / 2
+
+    def wall_ms(self) -> int:
+        return round(self._offset_ms + self._clock.boottime_ms())
+
+    def monotonic_ms(self) -> int:
+        return self._clock.monotonic_ms()
+
+    def boottime_ms(self) -> int:
+        return self._clock.boottime_ms()
+
+
+# Two clocks drift apart by this much between samples at the utmost; more is a clock that was set.
+_DRIFT_MS = 50.0
+
+
+# When to ask again for a connection that was not had: later and later, and each process at another moment.
+#
+# A database that comes back after a failover is met by every node at once. Each has several that ask (a tick, its
+# word, its sleepers, ends that wait), so they share one pause: who asks before it is over is answered without the
+# network.
+
+SHORTEST_MS, LONGEST_MS = 100, 5_000
+# A connection that broke is asked for a second time within one call: that call waits so long and fails no sooner.
+WAITED_FOR_MS = 200
+
+
+def pause_after(failures: int, chance: Random) -> int:
+    """Milliseconds until the next try, where so many failed before: doubled each time, by chance at least half."""
+    most = min(SHORTEST_MS << min(failures, 16), LONGEST_MS)
+    return round(chance.uniform(most / 2, most))
+
+
+class Reconnects:
+    """The pause of one process, for whoever of it asks."""
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK, chance: Random | None = None) -> None:
+        self._clock = clock
+        self._chance = chance or Random()  # noqa: S311  it spreads load, it guards nothing
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._not_before_ms = 0
+        self._said = ""
+
+    def check(self) -> None:
+        """Wait for the end of a short pause; StoreAwayError, in the words of the last try, in a longer one."""
+        with self._lock:
+            left_ms, said = self._not_before_ms - self._clock.monotonic_ms() if self._failures else 0, self._said
+        if left_ms > WAITED_FOR_MS:
+            raise StoreAwayError(said)
+        if left_ms > 0:
+            time.sleep(left_ms / 1000)
+
+    def failed(self, error: StoreAwayError) -> None:
+        """Several that failed at once count as one."""
+        with self._lock:
+            now_ms = self._clock.monotonic_ms()
+            self._said = str(error)
+            if now_ms >= self._not_before_ms:
+                self._not_before_ms = now_ms + pause_after(self._failures, self._chance)
+                self._failures += 1
+
+    def made(self) -> None:
+        with self._lock:
+            self._failures = self._not_before_ms = 0
+
 
 # What goes wrong is told by our own errors; its log would say it a second time, in other words.
 logging.getLogger("psycopg").setLevel(logging.CRITICAL)

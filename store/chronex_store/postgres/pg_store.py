@@ -28,12 +28,10 @@ from chronex.storage import keys
 from chronex.storage.ports import LostCommits, T, UpdateFn, ViewFn
 from chronex.storage.scopes import WHOLE, Scope
 from chronex_store.commits import GroupCommit, Take, Update, fail_written, finish
-from chronex_store.postgres import pg_marks, pg_schema
+from chronex_store.postgres import pg_redo, pg_schema
 from chronex_store.postgres.pg_address import PostgresAddress, read_address
 from chronex_store.postgres.pg_changes import HINT, ChangeWatch, Hints
-from chronex_store.postgres.pg_clock import DatabaseClock
-from chronex_store.postgres.pg_connections import Connection, Connections, is_away, translate_pg
-from chronex_store.postgres.pg_flush import flush
+from chronex_store.postgres.pg_connections import Connection, Connections, DatabaseClock, is_away, translate_pg
 from chronex_store.postgres.pg_known_rows import (
     FIRST_QUERIES,
     LINES_QUERY,
@@ -56,7 +54,7 @@ from chronex_store.postgres.pg_scopes import (
     union,
 )  # fmt: skip
 from chronex_store.postgres.pg_shared import learn_groups, learn_shared, locking_shared, reading_groups
-from chronex_store.postgres.pg_transaction import Ask, PostgresReading, PostgresTransaction
+from chronex_store.postgres.pg_transaction import Ask, PostgresReading, PostgresTransaction, flush
 from chronex_store.transaction import NestingGuard
 
 # An update looks up some rows among many. With a table's statistics missing or old the planner would read it all.
@@ -99,7 +97,7 @@ class PostgresStore:
         self.run_again = 0  # how many updates needed more than their scope
         self.round_trips = 0  # of all views and updates, each a wait for the network
         self._group = GroupCommit(self._commit)
-        sweep = pg_marks.MarkSweep(self.address.schema, self._writer_name, clock)
+        sweep = pg_redo.MarkSweep(self.address.schema, self._writer_name, clock)
         # Who only looks changes nothing, not even this.
         self._changes = ChangeWatch(
             connections,
@@ -202,7 +200,7 @@ class PostgresStore:
         self._connections.close()
         if self._writer is not None and self._has_marked:
             with contextlib.suppress(psycopg.Error):  # a node sweeps up what is left
-                pg_marks.leave(self._writer, self.address.schema, self._writer_name, self._recent.last)
+                pg_redo.leave(self._writer, self.address.schema, self._writer_name, self._recent.last)
         self._drop_writer()
 
     # -- views ----------------------------------------------------------------------------------------------------
@@ -253,7 +251,7 @@ class PostgresStore:
 
     def _learn_time(self, connection: Connection) -> None:
         asked = self._clock.boottime_ms()
-        row = connection.execute(f"SELECT {pg_marks.TIME}").fetchone()
+        row = connection.execute(f"SELECT {pg_redo.TIME}").fetchone()
         assert row is not None
         self._clock.learn(row[0], asked, self._clock.boottime_ms())
 
@@ -350,7 +348,7 @@ class PostgresStore:
         claims = () if scope.due is None else claiming(scope.due)
         # What is held is known beforehand, or by what was claimed.
         held_queries = () if scope.due else _of_held(held)
-        answers = ask(*locks, (pg_marks.TIME_AND_MARK, (self._writer_name,)), *claims, *FIRST_QUERIES, *held_queries)
+        answers = ask(*locks, (pg_redo.TIME_AND_MARK, (self._writer_name,)), *claims, *FIRST_QUERIES, *held_queries)
         locked, answers = answers[1 + len(settings) : len(locks)], answers[len(locks) :]
         server_ms, token = answers[0][0]
         self._clock.learn(server_ms, asked, self._clock.boottime_ms())
@@ -373,7 +371,7 @@ class PostgresStore:
         """Whether the mark is that of the last commit of this process, as far as it can know."""
         if token is not None and token == self._unknown:
             self._recent = RecentCommits(token)  # it had landed after all
-        if token is None and self._recent.is_silent_since(self._clock.boottime_ms() - pg_marks.MAY_BE_SWEPT_MS):
+        if token is None and self._recent.is_silent_since(self._clock.boottime_ms() - pg_redo.MAY_BE_SWEPT_MS):
             self._recent = RecentCommits()
         return token == self._recent.last
 
@@ -392,7 +390,7 @@ class PostgresStore:
         self.round_trips += 1
         try:
             with connection.pipeline():
-                connection.execute(pg_marks.MARK, mark)
+                connection.execute(pg_redo.MARK, mark)
                 for query, parameters in statements:
                     connection.execute(query, parameters)
                 is_committing = True

@@ -10,14 +10,14 @@ import pytest
 
 from chronex.cli.commands.history import run_history
 from chronex.cli.commands.show import run_show
-from chronex.cli.usage_output import usage_text, usual_lines
+from chronex.cli.process_output import usage_text, usual_lines
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
 from chronex.engine.update import apply_jobs
 from chronex.engine.usual import RunUsage, Usual, UsualBand
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Usage
-from chronex.model.process_settings import ResourceLimits
+from chronex.model.policies import ResourceLimits
 from chronex.model.states import AttemptState
 from chronex.text.sizes import rough_size, size_text
 from chronex.views.past_runs import HistoryQuery

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine.commands.boot_starts import start_jobs_of_boot
+from chronex.engine.commands.trigger import start_jobs_of_boot
 from chronex.engine.update import apply_jobs
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import ProcessIdentity

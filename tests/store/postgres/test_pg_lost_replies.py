@@ -14,7 +14,7 @@ from chronex.model.event import Event
 from chronex.model.job import Job, Task
 from chronex.storage import journal, keys, scopes
 from chronex.storage.ports import Transaction
-from chronex_store.postgres import pg_reconnects
+from chronex_store.postgres import pg_connections
 from chronex_store.postgres.pg_store import PostgresStore
 from tests.kit.postgres import PostgresServer
 from tests.kit.relay import Relay
@@ -32,7 +32,7 @@ def relay(postgres_server: PostgresServer) -> Iterator[Relay]:
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """It asks for a connection again at once, so that every update meets the network."""
-    monkeypatch.setattr(pg_reconnects, "LONGEST_MS", 1)
+    monkeypatch.setattr(pg_connections, "LONGEST_MS", 1)
 
 
 def count(tx: Transaction) -> int:

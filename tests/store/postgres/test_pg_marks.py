@@ -13,7 +13,7 @@ from chronex.model.event import Event
 from chronex.storage import journal
 from chronex.storage.ports import Store
 from chronex.testing.clock import FakeClock
-from chronex_store.postgres.pg_marks import LOOK_EVERY_MS, SWEPT_AFTER_MS, MarkSeen, MarkSweep, unchanged
+from chronex_store.postgres.pg_redo import LOOK_EVERY_MS, SWEPT_AFTER_MS, MarkSeen, MarkSweep, unchanged
 from chronex_store.postgres.pg_store import PostgresStore
 
 AT = 1_800_000_000_000

@@ -11,8 +11,7 @@ import pytest
 from chronex.errors import StoreAwayError
 from chronex.testing.clock import FakeClock
 from chronex_store.postgres.pg_address import PostgresAddress
-from chronex_store.postgres.pg_connections import Connections
-from chronex_store.postgres.pg_reconnects import Reconnects, pause_after
+from chronex_store.postgres.pg_connections import Connections, Reconnects, pause_after
 
 AT = 1_800_000_000_000
 

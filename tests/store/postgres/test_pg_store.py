@@ -17,8 +17,7 @@ from chronex.model.job import Job, Task
 from chronex.storage import journal, keys
 from chronex.storage.ports import OwnerCounts, ReadTransaction, Transaction
 from chronex_store.postgres.pg_address import PostgresAddress, read_address
-from chronex_store.postgres.pg_clock import DatabaseClock
-from chronex_store.postgres.pg_connections import Connections
+from chronex_store.postgres.pg_connections import Connections, DatabaseClock
 from chronex_store.postgres.pg_store import PostgresStore
 from chronex_store.postgres.pg_transaction import PostgresTransaction
 from tests.kit.postgres import PostgresServer

@@ -13,8 +13,7 @@ from chronex.engine.orders import AttemptEnd
 from chronex.engine.update import apply_jobs
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Usage, occurrence_id
-from chronex.model.policies import DstSetting, SpreadPolicy
-from chronex.model.process_settings import ResourceLimits
+from chronex.model.policies import DstSetting, ResourceLimits, SpreadPolicy
 from chronex.model.states import AttemptState
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, Records

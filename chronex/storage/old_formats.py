@@ -1,12 +1,4 @@
-"""From format 1 to 2: jobs become two rows, and the sentences that records held as reasons become codes.
-
-A job was one row with its definition and its progress. The due index stood for that row; it stands for the row of the
-progress now, which has the time.
-
-As a reason, format 1 wrote one of the sentences below, or one of them, a colon and what it spoke of, or one of them,
-"by" and who asked. This is the only module that reads a sentence back. Its table is that of format 1 and does not
-change when a sentence is worded anew. Nothing is lost: what no rule knows is kept word for word as free text.
-"""
+"""Rows of older formats as those of the next one, step by step; chronex_store/migration.py applies them."""
 
 from __future__ import annotations
 
@@ -18,10 +10,21 @@ import msgspec
 
 from chronex.errors import DamagedRecordError, RecordTooLargeError
 from chronex.model.job import JobProgress, is_name
+from chronex.model.policies import LONGEST_PAUSE_MS, FailureStrategy
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.storage import keys
 from chronex.storage.codec import payload_of, with_header
 from chronex.storage.ports import Row, Transaction
+
+# From format 1 to 2: jobs become two rows, and the sentences that records held as reasons become codes.
+#
+# A job was one row with its definition and its progress. The due index stood for that row; it stands for the row of
+# the progress now, which has the time.
+#
+# As a reason, format 1 wrote one of the sentences below, or one of them, a colon and what it spoke of, or one of
+# them, "by" and who asked. This is the only module that reads a sentence back. Its table is that of format 1 and
+# does not change when a sentence is worded anew. Nothing is lost: what no rule knows is kept word for word as free
+# text.
 
 _PROGRESS = frozenset(field.name for field in msgspec.structs.fields(JobProgress)) - {"job"}
 
@@ -246,3 +249,49 @@ _CONVERSIONS = {
     keys.EVENT: _event,
     keys.NOTICE: _notice,
 }
+
+
+# From format 2 to 3: retry policies say all of their fields.
+#
+# Format 2 left out what was a default, and the defaults were others then: pauses that do not grow, without a random
+# part and without a longest one. A job keeps the pauses it was stored with until its file or program is applied
+# again.
+
+_LEFT_OUT = {
+    "max": 0,
+    "interval_ms": 30_000,
+    "backoff": 1.0,
+    "max_interval_ms": None,
+    "jitter": 0.0,
+    "newest_wins": False,
+}
+
+
+def spell_out_retries(key: bytes, raw: bytes) -> list[Row]:
+    """The row of a job or of an earlier version of one; every other record, and a damaged one, as it is."""
+    if key[:1] not in (keys.JOB, keys.JOB_VERSION):
+        return [(key, raw)]
+    try:
+        fields = msgspec.msgpack.decode(payload_of(key, raw))
+        _spell_out(fields["job"] if key[:1] == keys.JOB_VERSION else fields)
+        return [(key, with_header(key, msgspec.msgpack.encode(fields)))]
+    except (DamagedRecordError, RecordTooLargeError, msgspec.MsgspecError, AttributeError, KeyError, TypeError):
+        return [(key, raw)]
+
+
+def _spell_out(job: dict[str, Any]) -> None:
+    """A job that never retries has no pauses to keep, and stays equal to what its file says."""
+    tasks = job.get("tasks", ())
+    strategies = [job.get("failure"), *(task.get("on_failure") for task in tasks)]
+    if "retry" in job or FailureStrategy.RETRY_ON_FAILURE in strategies:
+        job["retry"] = _complete(job.get("retry", {}))
+    for task in tasks:
+        if task.get("retry") is not None:
+            task["retry"] = _complete(task["retry"])
+
+
+def _complete(retry: dict[str, Any]) -> dict[str, Any]:
+    found = {**_LEFT_OUT, **retry}
+    if found["max_interval_ms"] is None and found["backoff"] > 1:
+        found["max_interval_ms"] = LONGEST_PAUSE_MS
+    return found
