@@ -106,7 +106,8 @@ class Campaign:
         self._apply(self._jobs())
         for node in self.nodes:
             node.start()
-        self._until(lambda: self._completed() >= len(self.nodes), "the first runs")
+        # A short campaign could be over before the first instant of the long one, ten seconds apart, had come.
+        self._until(lambda: self._completed() >= len(self.nodes) and self._has_begun(LONG), "the first runs")
         for number in range(self.settings.rounds):
             self._round(number + 1)
         self._calm()
@@ -196,6 +197,12 @@ class Campaign:
         except StoreError:
             return 0
         return sum(job.progress.counters.completed for job in jobs if job is not None)
+
+    def _has_begun(self, name: str) -> bool:
+        try:
+            return bool(self.store.view(lambda tx: Reading(tx).occurrences(name, limit=1)))
+        except StoreError:
+            return False
 
     def _open(self) -> int:
         def count(reading: Reading) -> int:
