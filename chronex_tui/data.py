@@ -62,7 +62,8 @@ class Worker:
 
     @property
     def is_idle(self) -> bool:
-        return not self._waiting and not self._is_busy
+        with self._lock:  # else work that is taken out and not begun would be seen as none
+            return not self._waiting and not self._is_busy
 
     def close(self, *, finishes: bool = False) -> None:
         """What waits is not done any more, unless it `finishes`."""
