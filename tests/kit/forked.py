@@ -29,7 +29,6 @@ import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fcntl import ioctl
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -185,9 +184,12 @@ class _Forks:
             door.listen(100)
             path = os.pathsep.join(map(str, (tree, ROOT, ROOT / "store")))
             ends = [theirs.fileno(), door.fileno()]
+            # Whoever looks for the processes of a store must not find this one, and end it: a test that begins it may
+            # have set a variable that names its store.
+            inherited = {name: value for name, value in os.environ.items() if not name.startswith("CHRONEX_")}
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.kit.forked", *map(str, ends)],
-                cwd=tree, pass_fds=ends, env={**os.environ, "PYTHONPATH": path, **_OURS, **PADDING},
+                cwd=tree, pass_fds=ends, env={**inherited, "PYTHONPATH": path, **_OURS, **PADDING},
             )  # fmt: skip
         self._line.settimeout(PATIENCE_S)
         atexit.register(self._end)
@@ -222,15 +224,25 @@ class _Forks:
             program.chmod(0o755)
         return program
 
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
     def _end(self) -> None:
         self._line.close()
         self._process.wait()
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
-@cache
+_SERVERS: dict[Path, _Forks] = {}
+
+
 def _forks(tree: Path = ROOT) -> _Forks:
-    return _Forks(tree)
+    """The process that forks from this tree; another one where it was killed, by whatever a test had aimed at."""
+    found = _SERVERS.get(tree)
+    if found is None or found.has_ended:
+        found = _SERVERS[tree] = _Forks(tree)
+    return found
 
 
 def stand_in() -> str:

@@ -12,8 +12,10 @@ import pytest
 
 from chronex.keeper.keepers import is_alive, start_keeper
 from chronex.version import __version__
+from tests.kit import forked
 from tests.kit.forked import ROOT, ChronexProcess, run_chronex, run_python, stand_in
 from tests.kit.processes import end_all, processes_of
+from tests.kit.waits import until
 
 
 def test_what_is_forked_prints_and_exits_as_a_whole_start() -> None:
@@ -114,3 +116,11 @@ def test_a_forked_keeper_has_a_session_and_an_environment_of_its_own(
     assert is_alive(directory)
     end_all(tmp_path)
     assert not is_alive(directory)
+
+
+def test_a_process_that_forks_is_replaced_where_it_was_killed() -> None:
+    assert run_chronex(["version"]).returncode == 0
+    killed = forked._forks()
+    os.kill(killed._process.pid, signal.SIGKILL)
+    until(lambda: killed.has_ended, "its end")
+    assert run_chronex(["version"]).returncode == 0
