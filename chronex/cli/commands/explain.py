@@ -106,7 +106,7 @@ def explain(
 def _print_equivalent(
     text: str, expression: "Expression", timing: "Occurrences", target: str, since_ms: int, form: str
 ) -> int:
-    from chronex.cli.explain_text import equivalent_fields, render_equivalent
+    from chronex.cli.equivalent_output import equivalent_fields, render_equivalent
     from chronex.imports.equivalents import TARGETS, equivalent
     from chronex.lint.cron_programs import program_of_machine
 
