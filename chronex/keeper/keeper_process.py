@@ -244,7 +244,7 @@ class Keeper:
         try:
             result = await self._run(command, kept)
         except _NotOpenedError:
-            result = _never_opened(self._run_context)
+            result = _never_opened(self._run_context, kept.process)
         except Exception as problem:  # a fault of ours: whoever waits for the command must be told all the same
             traceback.print_exc()
             result = _fault(self._run_context, problem)
@@ -296,13 +296,14 @@ class Keeper:
         return bool(self._ends.ends)
 
 
-def _never_opened(run_context: RunContext) -> AttemptResult:
+def _never_opened(run_context: RunContext, process: ProcessIdentity | None) -> AttemptResult:
     return AttemptResult(
         state=AttemptState.CRASHED,
         reason=EndReason.NEVER_STARTED,
         retryable=True,
         error="its scheduler died before the command could begin",
         finished_ms=run_context.clock.wall_ms(),
+        process=process,
     )
 
 

@@ -24,6 +24,7 @@ from chronex.keeper.ends_file import read_ends
 from chronex.keeper.keeper_process import ERRORS_NAME, LOCK_NAME, READY
 from chronex.keeper.link import ANSWER_WITHIN_S, KeeperLink, KeeperLostError, connect
 from chronex.keeper.messages import Ended, Trust
+from chronex.model import ProcessIdentity
 
 log = logging.getLogger(__name__)
 
@@ -237,29 +238,32 @@ class Keepers:
 
     def keeps(self, attempt_id: str) -> bool:
         """Somebody but our own keeper has it, or knows its end, or may do so."""
-        return self._is_known(attempt_id) or self.is_stuck(attempt_id)
-
-    def _is_known(self, attempt_id: str) -> bool:
-        return any(link.keeps(attempt_id) for link in self.others.values()) or any(
+        is_known = any(link.keeps(attempt_id) for link in self.others.values()) or any(
             attempt_id in dead.ends for dead in self.dead.values()
         )
+        return is_known or bool(self._stuck)
 
-    def is_stuck(self, attempt_id: str, directory: Path | None = None) -> bool:
+    def is_stuck(self, attempt_id: str, process: ProcessIdentity, directory: Path | None = None) -> bool:
         """Nobody who answers has it, and a keeper lives that does not: it is stopped, slow, or just about to end.
 
         `directory` is that of its keeper, where that is known; else each of them may have it. Their files do not say:
         a keeper may have yet to read that a barrier is to be opened, and a full disk may not take what it writes.
         """
         may_have_it = bool(self._stuck) if directory is None else directory in self._stuck
-        return may_have_it and not self._is_known(attempt_id)
+        return (
+            may_have_it
+            and self.link_of(attempt_id, process) is None
+            and self.end_from_file(attempt_id, process) is None
+        )
 
-    def link_of(self, attempt_id: str) -> KeeperLink | None:
-        """The living keeper that has it."""
-        return next((link for link in self.others.values() if link.keeps(attempt_id)), None)
+    def link_of(self, attempt_id: str, process: ProcessIdentity) -> KeeperLink | None:
+        """The living keeper that has it, as far as can be said while it runs."""
+        return next((link for link in self.others.values() if link.may_have(attempt_id, process)), None)
 
-    def end_from_file(self, attempt_id: str) -> Ended | None:
+    def end_from_file(self, attempt_id: str, process: ProcessIdentity) -> Ended | None:
         """How it ended, by the file of a keeper that is gone."""
-        return next((dead.ends[attempt_id] for dead in self.dead.values() if attempt_id in dead.ends), None)
+        words = (dead.ends[attempt_id] for dead in self.dead.values() if attempt_id in dead.ends)
+        return next((ended for ended in words if ended.is_of(process)), None)
 
     def tidy(self, is_needed: Callable[[str], bool]) -> None:
         """Let go of ends that nobody waits for, of keepers without any, and of the directories of dead ones."""

@@ -170,8 +170,10 @@ class KeptCommands:
         hooks.cancellation.listen(stop)
         try:
             ended = await link.ended(request.attempt_id)
-            fail_point("end told")
-            return ended.result
+            if ended.is_of(identity):
+                fail_point("end told")
+                return ended.result
+            link.recorded(request.attempt_id)  # it was held there before, and never began: nobody waits for that
         except KeeperLostError:
             pass
         finally:
@@ -192,13 +194,13 @@ class KeptCommands:
         One that lives and does not answer is waited for: what it holds is its own, and only it knows the end.
         """
         await self._keepers.look_at_lost()
-        while self._keepers.is_stuck(request.attempt_id, directory):
+        while self._keepers.is_stuck(request.attempt_id, identity, directory):
             await asyncio.sleep(_ASK_AGAIN_S)
             await self._keepers.look_at_stuck()
-        link = self._keepers.link_of(request.attempt_id)
+        link = self._keepers.link_of(request.attempt_id, identity)
         if link is not None:
             return await self._until_end(request, identity, started_ms, log_name, hooks, link)
-        ended = self._keepers.end_from_file(request.attempt_id)
+        ended = self._keepers.end_from_file(request.attempt_id, identity)
         if ended is not None:
             return ended.result
         return await self._children.adopt(request, identity, started_ms, log_name, hooks)

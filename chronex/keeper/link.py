@@ -20,6 +20,7 @@ from chronex.keeper.messages import (
     frame,
     socket_path,
 )
+from chronex.model import ProcessIdentity
 
 T = TypeVar("T")
 # A keeper answers at once; one that does not is stopped, or no keeper.
@@ -126,6 +127,14 @@ class KeeperLink(asyncio.Protocol):
     def keeps(self, attempt_id: str) -> bool:
         """It runs there, or its end is known there and not on record."""
         return attempt_id in self._ended
+
+    def may_have(self, attempt_id: str, process: ProcessIdentity) -> bool:
+        """The same of this process; which one it is that runs there is known when it has ended."""
+        future = self._ended.get(attempt_id)
+        if future is None or future.cancelled():
+            return False
+        is_known = future.done() and future.exception() is None
+        return not is_known or future.result().is_of(process)
 
     @property
     def ids(self) -> tuple[str, ...]:

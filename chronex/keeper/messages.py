@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from chronex.model import ProcessIdentity
-from chronex.run.request import AttemptResult
+from chronex.run.request import AttemptResult, EndReason
 from chronex.run.spawn import PreparedCommand
 
 PROTOCOL = 1
@@ -106,6 +106,16 @@ class Ended(Struct, frozen=True, tag="ended"):
 
     attempt_id: str
     result: AttemptResult
+
+    def is_of(self, process: ProcessIdentity) -> bool:
+        """Whether it is the end of this process.
+
+        A scheduler that died may have had the same attempt held ahead of its instant. That it never began there says
+        nothing of the process with which the next one began it.
+        """
+        if self.result.process is None:
+            return self.result.reason is not EndReason.NEVER_STARTED
+        return self.result.process == process
 
 
 Message = Start | Open | Discard | Stop | Trust | Recorded | Welcome | Held | Opened | Ended

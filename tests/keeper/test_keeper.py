@@ -6,8 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,107 +14,16 @@ import pytest
 from chronex.failpoints import VARIABLE
 from chronex.keeper.ends_file import read_ends
 from chronex.keeper.keeper_process import keep
-from chronex.keeper.keepers import KeeperRefusedError, Keepers, is_alive, keeper_environment, start_keeper
-from chronex.keeper.kept_commands import KeptCommands
-from chronex.keeper.link import KeeperLink, KeeperLostError, connect
+from chronex.keeper.keepers import KeeperRefusedError, keeper_environment, start_keeper
+from chronex.keeper.link import KeeperLink, connect
 from chronex.keeper.messages import Ended, FrameReader, Held, Message, Open, Opened, Start, Welcome
-from chronex.model import AttemptState, ProcessIdentity
-from chronex.run import AttemptRequest, AttemptResult, Cancellation, Hooks, LogDirectory, RunContext, Started
-from chronex.run.process import is_alive as is_process_alive
+from chronex.model import AttemptState
+from chronex.run import Cancellation, Hooks, Started
 from chronex.run.request import EndReason, NotStarted
 from chronex.run.supervise import prepare_command
-from tests.kit.waits import DEADLINE_S, POLL_S, is_gone, until_async
+from tests.keeper.schedulers import Schedulers, adopted, die, held, is_opened, left_running, left_running_behind_gate
+from tests.kit.waits import is_gone, until_async
 from tests.run.requests import request
-
-
-class Schedulers:
-    """Schedulers on one store, each with a keeper of its own."""
-
-    def __init__(self, place: Path, logs: LogDirectory) -> None:
-        self.place = place
-        self.run_context = RunContext.of_this_process(
-            logs, environ={"PATH": os.environ["PATH"], "TOKEN": "s3cret-value"}
-        )
-        self._living: list[Keepers] = []
-
-    def begin(self, name: str) -> Keepers:
-        made = Keepers(self.place / "store", self.run_context.logs.path, name)
-        self._living.append(made)
-        return made
-
-    def commands(self, keepers: Keepers) -> KeptCommands:
-        return KeptCommands(keepers, self.run_context)
-
-    async def end(self) -> None:
-        for keepers in self._living:
-            await keepers.close()
-
-    def directories(self) -> list[Path]:
-        return sorted((self.place / "store" / "keepers").glob("*"))
-
-
-@pytest.fixture
-async def schedulers(tmp_path: Path) -> AsyncIterator[Schedulers]:
-    (tmp_path / "store").mkdir()
-    logs = LogDirectory(tmp_path / "logs")
-    made = Schedulers(tmp_path, logs)
-    yield made
-    await made.end()
-    sweeper = Keepers(tmp_path / "store", logs.path, "sweeper")
-
-    async def is_swept() -> bool:
-        """What nobody waits for is let go of by whoever looks next."""
-        await sweeper.look(lambda node: True)
-        sweeper.tidy(lambda _attempt: False)
-        return not made.directories()
-
-    async with asyncio.timeout(DEADLINE_S):
-        while not await is_swept():
-            await asyncio.sleep(POLL_S)
-    logs.close()
-
-
-def die(link: KeeperLink) -> None:
-    """As the death of its process: the connection is gone at once."""
-    assert link._transport is not None
-    link._transport.abort()
-
-
-async def held(schedulers: Schedulers, link: KeeperLink, asked: AttemptRequest) -> ProcessIdentity:
-    command = prepare_command(asked, schedulers.run_context)
-    assert not isinstance(command, NotStarted), command
-    link.send(Start(command))
-    answer = await link.held(asked.attempt_id)
-    assert isinstance(answer, Held), answer
-    return answer.process
-
-
-async def left_running(schedulers: Schedulers, name: str, asked: AttemptRequest) -> ProcessIdentity:
-    """A scheduler that starts the command and dies."""
-    link = await schedulers.begin(name).own()
-    process = await held(schedulers, link, asked)
-    link.send(Open(asked.attempt_id))
-    await until_async(lambda: _is_opened(schedulers, asked), "the barrier to be open")
-    die(link)
-    return process
-
-
-def _is_opened(schedulers: Schedulers, asked: AttemptRequest) -> bool:
-    return any(asked.attempt_id in read_ends(place) for place in schedulers.directories())
-
-
-async def adopted(
-    schedulers: Schedulers, name: str, asked: AttemptRequest, process: ProcessIdentity
-) -> AttemptResult:
-    """The next scheduler sees it through to its end, and records that."""
-    keepers = schedulers.begin(name)
-    await keepers.look(lambda node: True)
-    commands = schedulers.commands(keepers)
-    log_name = f"{asked.attempt_id}.log"
-    result = await commands.adopt(asked, process, schedulers.run_context.clock.wall_ms(), log_name, Hooks())
-    commands.recorded(asked.attempt_id)
-    keepers.tidy(lambda _attempt: False)
-    return result
 
 
 @pytest.mark.usefixtures("whole_keepers")
@@ -436,7 +344,7 @@ async def test_timeout_and_deadline_hold_while_no_scheduler_lives(schedulers: Sc
     processes = [await held(schedulers, link, asked) for asked in (by_timeout, by_deadline)]
     link.send(Open(by_timeout.attempt_id))
     link.send(Open(by_deadline.attempt_id, deadline_in_ms=50))
-    await until_async(lambda: _is_opened(schedulers, by_deadline), "both to run")
+    await until_async(lambda: is_opened(schedulers, by_deadline), "both to run")
     die(link)
     first = await adopted(schedulers, "two", by_timeout, processes[0])
     assert (first.state, first.reason) == (AttemptState.TIMEOUT, EndReason.TIMEOUT)
@@ -447,7 +355,7 @@ async def test_the_deadline_of_an_occurrence_is_told_by_its_code(schedulers: Sch
     link = await schedulers.begin("one").own()
     process = await held(schedulers, link, asked)
     link.send(Open(asked.attempt_id, deadline_in_ms=20))
-    await until_async(lambda: _is_opened(schedulers, asked), "it to run")
+    await until_async(lambda: is_opened(schedulers, asked), "it to run")
     die(link)
     result = await adopted(schedulers, "two", asked, process)
     assert (result.state, result.stop_code) == (AttemptState.CANCELED, "execution_timeout")
@@ -476,7 +384,7 @@ async def test_a_keeper_that_is_killed_ends_no_command_and_its_end_is_unknown(sc
     commands = schedulers.commands(keepers)
     link = await keepers.own()
     run = asyncio.ensure_future(commands.run(asked, Hooks(), None))
-    await until_async(lambda: _is_opened(schedulers, asked), "it to run")
+    await until_async(lambda: is_opened(schedulers, asked), "it to run")
     os.kill((await link.welcome).process.pid, signal.SIGKILL)
     await until_async(lambda: link.is_lost, "the connection to break")
     gate.touch()
@@ -525,7 +433,7 @@ async def test_an_end_that_another_s_keeper_wrote_before_it_was_killed_is_known(
     process = await left_running_behind_gate(schedulers, asked)
     monkeypatch.delenv("CHRONEX_KEEPER_FAIL_POINT")
     waiting = asyncio.ensure_future(adopted(schedulers, "two", asked, process))
-    await until_async(lambda: schedulers._living[-1].link_of(asked.attempt_id) is not None, "the adopter")
+    await until_async(lambda: schedulers._living[-1].link_of(asked.attempt_id, process) is not None, "the adopter")
     (schedulers.place / "gate").touch()
     result = await waiting
     assert (result.state, result.exit_code) == (AttemptState.FAILED, 5)
@@ -540,7 +448,7 @@ async def test_each_of_several_waits_for_a_keeper_that_is_stopped(schedulers: Sc
     keeper = (await link.welcome).process.pid
     for asked in several:
         link.send(Open(asked.attempt_id))
-    await until_async(lambda: all(_is_opened(schedulers, asked) for asked in several), "all to run")
+    await until_async(lambda: all(is_opened(schedulers, asked) for asked in several), "all to run")
     die(link)
     os.kill(keeper, signal.SIGSTOP)
     keepers = schedulers.begin("two")
@@ -610,166 +518,3 @@ async def test_a_keeper_that_is_stopped_keeps_what_it_has(schedulers: Schedulers
     (schedulers.place / "gate").touch()
     result = await adopted(schedulers, "three", asked, process)
     assert result.exit_code == 6
-
-
-async def left_running_behind_gate(schedulers: Schedulers, asked: AttemptRequest) -> ProcessIdentity:
-    gate = schedulers.place / "gate"
-    behind = f"while [ ! -e {gate} ]; do sleep 0.01; done; {asked.command}"
-    waiting = request(behind, attempt_id=asked.attempt_id)
-    return await left_running(schedulers, "one", waiting)
-
-
-# -- slow is not dead ----------------------------------------------------------------------------------------------
-
-
-async def test_a_barrier_that_a_slow_keeper_has_yet_to_open_is_its_own(schedulers: Schedulers) -> None:
-    """It was asked to open the barrier, and had not come to it when its scheduler died and the next one looked."""
-    asked = request("exit 6")
-    link = await schedulers.begin("one").own()
-    process = await held(schedulers, link, asked)
-    keeper = (await link.welcome).process.pid
-    keepers = schedulers.begin("two")
-    os.kill(keeper, signal.SIGSTOP)
-    try:
-        link.send(Open(asked.attempt_id))
-        await link.leave(0.01)
-        await keepers.look(lambda _node: True)
-        assert keepers.keeps(asked.attempt_id)
-        waits = asyncio.ensure_future(schedulers.commands(keepers).adopt(asked, process, 0, "", Hooks()))
-        await until_async(lambda: not keepers._looking.locked(), "its keeper to be looked for")
-    finally:
-        os.kill(keeper, signal.SIGCONT)
-    assert (await waits).exit_code == 6
-    schedulers.commands(keepers).recorded(asked.attempt_id)
-
-
-async def test_new_commands_go_to_another_keeper_where_one_is_silent_for_long(
-    schedulers: Schedulers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What it has is its own all the same; what it was asked for and had not begun never runs there."""
-    gate, witness = schedulers.place / "gate", schedulers.place / "witness"
-    commands = schedulers.commands(keepers := schedulers.begin("one"))
-    running = request(f"while [ ! -e {gate} ]; do sleep 0.01; done; exit 5")
-    first = asyncio.ensure_future(commands.run(running, Hooks(), None))
-    await until_async(lambda: _is_opened(schedulers, running), "it to run")
-    stopped = (await (await keepers.own()).welcome).process.pid
-    os.kill(stopped, signal.SIGSTOP)
-    try:
-        monkeypatch.setattr("chronex.keeper.kept_commands.SILENT_S", 0.01)
-        asked = request(f"touch {witness}")
-        result = await commands.run(asked, Hooks(), None)
-        assert (result.reason, result.retryable) == (EndReason.NEVER_STARTED, True)
-        monkeypatch.undo()
-        commands.recorded(asked.attempt_id)
-        assert (await commands.run(request("exit 4"), Hooks(), None)).exit_code == 4
-    finally:
-        os.kill(stopped, signal.SIGCONT)
-    gate.touch()
-    assert (await first).exit_code == 5
-    assert not witness.exists()
-
-
-async def test_what_runs_is_not_forgotten_by_who_takes_it_for_recorded(schedulers: Schedulers) -> None:
-    """A scheduler that tidies goes by what ran when it asked the store; the command may have begun since then."""
-    asked = request("exit 5")
-    process = await left_running_behind_gate(schedulers, asked)
-    mistaken = schedulers.begin("two")
-    await mistaken.look(lambda _node: True)
-    mistaken.tidy(lambda _attempt: False)
-    await mistaken.close()
-    (place,) = schedulers.directories()
-    (schedulers.place / "gate").touch()
-    await until_async(lambda: not is_alive(place), "the end of the command, and of its keeper")
-    assert (await adopted(schedulers, "three", asked, process)).exit_code == 5
-
-
-async def test_what_was_held_by_a_keeper_that_was_given_up_is_not_run_there(schedulers: Schedulers) -> None:
-    witness = schedulers.place / "witness"
-    commands = schedulers.commands(keepers := schedulers.begin("one"))
-    link, asked = await keepers.own(), request(f"touch {witness}")
-    ahead = commands.hold(asked)
-    assert not isinstance(ahead, NotStarted)
-    keepers.give_up(link)
-    assert (await commands.run(asked, Hooks(), ahead)).reason is EndReason.NEVER_STARTED
-    commands.recorded(asked.attempt_id)
-    await until_async(lambda: not link.directory.exists(), "the keeper to end, as nothing is left to keep")
-    assert not witness.exists()
-
-
-async def test_a_keeper_that_is_about_to_end_welcomes_nobody(schedulers: Schedulers) -> None:
-    """It had been slow: the end of its last command, of its scheduler, and a new scheduler came all at once.
-
-    That one was welcomed, and what it said then was never read: an end that it had recorded stayed in the file.
-    """
-    asked = request("exit 5")
-    process = await left_running_behind_gate(schedulers, asked)
-    (place,) = schedulers.directories()
-    link = await connect(place)
-    keeper = (await link.welcome).process.pid
-    os.kill(keeper, signal.SIGSTOP)
-    die(link)
-    (schedulers.place / "gate").touch()
-    await until_async(lambda: not is_process_alive(process), "the end of the command")
-    connecting = asyncio.ensure_future(connect(place, DEADLINE_S))
-    await asyncio.sleep(0)  # it is in the line of those who want to connect
-    os.kill(keeper, signal.SIGCONT)
-    try:
-        link = await connecting
-    except KeeperLostError:
-        await until_async(lambda: not is_alive(place), "the end of the keeper")
-        assert isinstance(read_ends(place)[asked.attempt_id], Ended)
-        return
-    link.recorded(asked.attempt_id)
-    await link.leave()
-    await until_async(lambda: not is_alive(place), "the end of the keeper")
-    assert not place.exists(), "what was said after the welcome was read"
-
-
-async def test_an_end_that_a_keeper_told_with_its_last_words_is_known(schedulers: Schedulers) -> None:
-    """It welcomed a scheduler just when it was about to end; the connection was gone before anybody had asked."""
-    asked = request("exit 5")
-    process = await left_running_behind_gate(schedulers, asked)
-    keepers = schedulers.begin("two")
-    await keepers.look(lambda _node: True)
-    link = keepers.link_of(asked.attempt_id)
-    assert link is not None
-    (schedulers.place / "gate").touch()
-    await link.ended(asked.attempt_id)
-    os.kill((await link.welcome).process.pid, signal.SIGKILL)
-    await until_async(lambda: link.is_lost, "the connection to break")
-    keepers.tidy(lambda _attempt: True)  # as every scheduler does that has looked
-    commands = schedulers.commands(keepers)
-    assert keepers.keeps(asked.attempt_id)
-    assert (await commands.adopt(asked, process, 0, "", Hooks())).exit_code == 5
-    commands.recorded(asked.attempt_id)
-    assert not keepers.keeps(asked.attempt_id)
-    assert not schedulers.directories(), "its directory went with the last end"
-
-
-async def test_an_end_that_is_written_while_its_keeper_is_looked_at_is_known(
-    schedulers: Schedulers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its file was read first, and then it was found to be gone."""
-    asked = request("exit 5")
-    process = await left_running_behind_gate(schedulers, asked)
-    (place,) = schedulers.directories()
-    keepers = schedulers.begin("two")
-
-    async def no_answer(_directory: Path, _within_s: float = 0.0) -> KeeperLink:
-        raise TimeoutError
-
-    def ends_meanwhile(directory: Path) -> bool:
-        (schedulers.place / "gate").touch()
-        deadline = time.monotonic() + DEADLINE_S
-        while is_alive(directory):
-            assert time.monotonic() < deadline, "it did not end"
-            time.sleep(POLL_S)
-        return False
-
-    monkeypatch.setattr("chronex.keeper.keepers.connect", no_answer)
-    monkeypatch.setattr("chronex.keeper.keepers.is_alive", ends_meanwhile)
-    await keepers.look(lambda _node: True)
-    assert place in keepers.dead
-    commands = schedulers.commands(keepers)
-    assert (await commands.adopt(asked, process, 0, "", Hooks())).exit_code == 5
-    commands.recorded(asked.attempt_id)

@@ -311,6 +311,8 @@ def _let_in(line: socket.socket, door: socket.socket) -> None:
         line.close()
         door.close()
         text, streams, _, _ = socket.recv_fds(visitor, 1 << 20, 3)
+        if not text:  # whoever came was killed before it could say what it wants
+            os._exit(0)
         directory, count, *rest = map(os.fsdecode, text.split(b"\0"))
         arguments, variables = rest[: int(count) - 1], rest[int(count) - 1 :]
         environment = dict(variable.split("=", 1) for variable in variables)

@@ -155,7 +155,7 @@ class Interrupted:
         }  # fmt: skip
         way = self.chance.choices(list(ways), weights=(3, 2, 6, 1, 1))[0]
         if self.kills_keepers and self.chance.random() < 0.5 and (keepers := self._keepers()):
-            os.kill(self.chance.choice(keepers), signal.SIGKILL)
+            _signal(self.chance.choice(keepers), signal.SIGKILL)  # one that has ended meanwhile is none to kill
             way = "keeper"
         self.done[way] += 1
         if way in ways:
