@@ -15,6 +15,7 @@ import re
 import select
 import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from logging.handlers import QueueHandler, QueueListener
@@ -31,6 +32,7 @@ ROOT_LOGGER.addHandler(logging.NullHandler())
 MOST_BYTES = 1 << 20
 # A daemon that leaves waits this long for its last lines to be written.
 LAST_LINES_S = 1.0
+_TOGETHER_S = 0.01  # lines of so long are written together
 
 
 def log_event(log: logging.Logger, event: str, fields: Mapping[str, Any], level: int = logging.INFO) -> None:
@@ -96,7 +98,8 @@ class BoundedQueueHandler(QueueHandler):
     """Formats each record and queues it. Beyond MOST_BYTES records are dropped and counted; nothing waits here."""
 
     def __init__(self, formatter: logging.Formatter, encoding: str) -> None:
-        super().__init__(queue.SimpleQueue())
+        self.prepared: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        super().__init__(self.prepared)
         self.setFormatter(formatter)
         self.encoding = encoding
         self.dropped = 0
@@ -124,10 +127,10 @@ class BoundedQueueHandler(QueueHandler):
             self._waiting_bytes += len(line)
         self.queue.put_nowait(record)
 
-    def taken(self, line: bytes) -> int:
-        """The line has left the queue; returns how many were dropped before it, and counts from zero again."""
+    def taken(self, count: int) -> int:
+        """So many bytes have left the queue; returns how many lines were dropped, and counts from zero again."""
         with self._counting:
-            self._waiting_bytes -= len(line)
+            self._waiting_bytes -= count
             dropped, self.dropped = self.dropped, 0
         return dropped
 
@@ -149,17 +152,33 @@ class DescriptorWriter(QueueListener):
     """
 
     def __init__(self, lines: BoundedQueueHandler, descriptor: int) -> None:
-        super().__init__(lines.queue)
+        super().__init__(lines.prepared)
         self._lines = lines
         self._descriptor = descriptor
 
     def handle(self, record: logging.LogRecord) -> None:
-        line = _line_of(record)
-        dropped = self._lines.taken(line)
+        """Write the line and all that come within a moment.
+
+        Whoever logs need not wake this thread for each of a thousand lines, and lose the interpreter to it.
+        """
+        time.sleep(_TOGETHER_S)
+        lines = [_line_of(record), *self._waiting()]
+        dropped = self._lines.taken(sum(map(len, lines)))
+        if dropped:
+            lines.append(self._dropped_line(dropped))
         try:
-            self._write(line + (self._dropped_line(dropped) if dropped else b""))
+            self._write(b"".join(lines))
         except OSError:  # the reader has gone, or the disk is full; it may have free space again
-            self._lines.count_dropped(dropped + 1)
+            self._lines.count_dropped(dropped + len(lines) - bool(dropped))
+
+    def _waiting(self) -> Iterator[bytes]:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                record = self._lines.prepared.get_nowait()
+                if record is None:  # the end: it is put back for whoever waits for it
+                    self.enqueue_sentinel()
+                    return
+                yield _line_of(record)
 
     def _dropped_line(self, count: int) -> bytes:
         record = logging.makeLogRecord({"msg": "log lines dropped", "fields": {"count": count}})
