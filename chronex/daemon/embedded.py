@@ -230,7 +230,7 @@ class EmbeddedEngine(JobControl):
     async def _run(self, daemon: Daemon) -> None:
         async with AsyncExitStack() as beside:  # their libraries take a while to load
             if self.settings.metrics is not None:
-                from chronex.daemon.metrics import serve_metrics
+                from chronex.daemon.metrics_server import serve_metrics
 
                 await beside.enter_async_context(serve_metrics(daemon, self.settings))
             if self.settings.otlp is not None:

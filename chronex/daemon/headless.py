@@ -21,7 +21,7 @@ from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.loop import Daemon
 from chronex.daemon.maintenance import add_maintenance
-from chronex.daemon.metrics import serve_metrics
+from chronex.daemon.metrics_server import serve_metrics
 from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.daemon.registration import this_node
 from chronex.daemon.reload import JobFileSource, Reloader, file_source
