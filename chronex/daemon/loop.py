@@ -540,10 +540,10 @@ class Daemon:
         await self.all_noted()
         if self.has_failed:
             return  # a successor takes up what could not be recorded, as that of a node that died
-        await self.registration.put(replace(self.node, stopped_ms=self.clock.wall_ms()), use_reserve=True)
-        left = await self.store.view_async(
-            lambda tx: sum(one.owner == self.node.id for one in running_attempts(Reading(tx)))
-        )
+        left = await self.registration.leave()
+        if left is None:
+            self.has_failed = True
+            return
         self.journal("SchedulerStopped", {"node": self.node.id, **({"left": left} if left else {})})
         await self.all_noted()
 
