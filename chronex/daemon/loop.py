@@ -39,6 +39,7 @@ from chronex.model.reasons import TroubleCode
 from chronex.model.records import Node
 from chronex.run import RunContext, is_alive
 from chronex.run.functions import Calls
+from chronex.run.process import age_ms as age_of_process
 from chronex.run.secret_values import has_secret
 from chronex.storage import journal
 from chronex.storage.ports import FailsOver, LostCommits, ReadTransaction, Store, Transaction
@@ -84,7 +85,7 @@ class Daemon:
         engine.placement = lambda job: fits_node(job, self.node)
         engine.epoch = node.epoch if node.lease_ms else None
         self.calls = calls or Calls()
-        engine.has_function = self.calls.has
+        engine.has_function, engine.age_of = self.calls.has, age_of_process
         engine.has_secret = partial(has_secret, inheritance=run_context.inheritance)
         engine.read_clock, engine.pace = self.clock.wall_ms, settings.catch_up
         runner = None if keepers is None else KeptCommands(keepers, run_context)
@@ -540,10 +541,10 @@ class Daemon:
         await self.all_noted()
         if self.has_failed:
             return  # a successor takes up what could not be recorded, as that of a node that died
-        await self.registration.put(replace(self.node, stopped_ms=self.clock.wall_ms()), use_reserve=True)
-        left = await self.store.view_async(
-            lambda tx: sum(one.owner == self.node.id for one in running_attempts(Reading(tx)))
-        )
+        left = await self.registration.leave()
+        if left is None:
+            self.has_failed = True
+            return
         self.journal("SchedulerStopped", {"node": self.node.id, **({"left": left} if left else {})})
         await self.all_noted()
 

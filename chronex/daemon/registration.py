@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from chronex.clock import SYSTEM_CLOCK, Clock
+from chronex.daemon.log_handlers import log_event
 from chronex.engine.membership import (
     LEASE_MS,
     RENEW_MS,
@@ -37,6 +39,7 @@ from chronex.timing.zones import known_zone_version
 from chronex.torture_settings import paced
 from chronex.version import __version__
 
+log = logging.getLogger(__name__)
 NAME_VARIABLE = "CHRONEX_NODE"
 RENEW_S = RENEW_MS / 1000
 _TURNS_MS = 500
@@ -101,6 +104,8 @@ class Registration:
         self._looking: asyncio.Task[None] | None = None
         self.last_seen: list[Node] = []  # all nodes of a shared store, at the last heartbeat of this one
         self.trusted_until_ms: int | None = None  # by the boot time; None where nobody else works on the store
+        self._unheard: asyncio.TimerHandle | None = None  # says that no heartbeat arrives, unless one does
+        self._is_unheard = False
 
     @property
     def is_shared(self) -> bool:
@@ -118,10 +123,41 @@ class Registration:
         update, scope = self._writing(told, now_ms), of_node(told.id)
         nodes = await self._store.update_async(update, use_reserve=use_reserve, scope=scope)
         if self.is_shared:
-            self.trusted_until_ms = sent_ms + TRUSTED_MS
+            self._trust_from(sent_ms)
             self.on_trusted(sent_ms)
             self.last_seen = nodes
         return nodes
+
+    def _trust_from(self, sent_ms: int) -> None:
+        """A question to a database that hangs may be without an answer for long: that is said when it matters."""
+        self.trusted_until_ms = sent_ms + TRUSTED_MS
+        if self._unheard is not None:
+            self._unheard.cancel()
+        if self._is_unheard:
+            self._is_unheard = False
+            log_event(log, "heartbeats arrive again", {"node": self.node.id})
+        if self.node.stopped_ms is None:
+            left_ms = max(0, self.trusted_until_ms - self._clock.boottime_ms())
+            self._unheard = asyncio.get_running_loop().call_later(left_ms / 1000, self._tell_unheard)
+
+    def _tell_unheard(self) -> None:
+        self._is_unheard = True
+        fields = {"node": self.node.id, "for": f"{TRUSTED_MS / 1000:g} s", "so": "no runs start; what runs goes on"}
+        log_event(log, "no heartbeat arrives", fields, logging.WARNING)
+
+    async def leave(self) -> int | None:
+        """Record that this node has stopped; how much it leaves running. None where that could not be recorded."""
+        try:
+            await self.put(replace(self.node, stopped_ms=self._clock.wall_ms()), use_reserve=True)
+            return await self._store.view_async(
+                lambda tx: sum(one.owner == self.node.id for one in running_attempts(Reading(tx)))
+            )
+        except StoreError as error:
+            if not self.is_shared:
+                raise
+            fields = {"node": self.node.id, "so": "other nodes give it up as one that died", "reason": str(error)}
+            log_event(log, "stopped, which could not be recorded", fields, logging.WARNING)
+            return None
 
     async def renew(self, node: Node) -> list[Node]:
         """Say that this node lives; gives all nodes."""

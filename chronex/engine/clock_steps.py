@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from chronex.engine.plan import next_plan_ms, spans_with_latest
 from chronex.model.event import Event
 from chronex.model.job import Job, JobProgress
-from chronex.model.occurrence import Run
+from chronex.model.occurrence import Occurrence, Run
 from chronex.model.records import Idempotency, Node
-from chronex.model.states import RunState
+from chronex.model.states import AttemptState, RunState
 from chronex.storage import journal
 from chronex.storage.keys import idempotency_key
 from chronex.storage.ports import ReadTransaction, Store, Transaction, UpdateFn
@@ -145,12 +145,22 @@ def _move_waits(records: Records, by_ms: int, node: str) -> int:
     living = {one.id for one in records.nodes() if one.stopped_ms is None} - {node}
     for occurrence in records.active(limit=_MOST_RUNS):
         if occurrence.deadline_ms is not None and occurrence.owner not in living:
-            records.put(replace(occurrence, deadline_ms=occurrence.deadline_ms + by_ms))
+            allow_for_step(records, occurrence, by_ms)
     moved = [run for run in _retries(records) if run.owner not in living]
     for run in moved:
         _move(records, run, (run.next_attempt_ms or records.now_ms) + by_ms)
     _move_lines(records, by_ms)
     return len(moved)
+
+
+def allow_for_step(records: Records, occurrence: Occurrence, by_ms: int) -> None:
+    """Its execution timeout lasts as long as it was to. That is noted in what runs of it, so that whoever finds its
+    processes younger than the clock says does not allow for the same step again."""
+    if occurrence.deadline_ms is not None:
+        records.put(replace(occurrence, deadline_ms=occurrence.deadline_ms + by_ms))
+    for attempt in records.attempts(occurrence.job, occurrence.nominal_ms):
+        if attempt.state is AttemptState.RUNNING:
+            records.put(replace(attempt, clock_set_ms=attempt.clock_set_ms + by_ms))
 
 
 def _move_lines(records: Records, by_ms: int) -> None:

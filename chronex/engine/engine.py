@@ -18,7 +18,7 @@ from chronex.engine.plan import (
     Chance,
 )
 from chronex.engine.shared_logs import put_excerpt
-from chronex.engine.takeover import IsAlive, IsKept, take_over
+from chronex.engine.takeover import AgeOf, IsAlive, IsKept, take_over
 from chronex.errors import StaleClaimError
 from chronex.model.groups import CatchUpPace
 from chronex.model.job import Job
@@ -74,6 +74,8 @@ class Engine:
         self.lacking_secrets: set[str] = set()  # sources that jobs named and this node has not
         # An update may wait for the store after its time was read. What leaves a queue then starts at the time of the
         # transaction: another update may have queued it meanwhile, and by the time that was read it was not due yet.
+        # How long a process of this machine has been there, whatever its clock was set to; None where nobody knows.
+        self.age_of: AgeOf = lambda process: None
         self.read_clock: Callable[[], int] | None = None
         self.pace = CatchUpPace()  # of missed runs
         # What a daemon found of the conditions of jobs, by their ids; whether it has found something since the last
@@ -264,7 +266,7 @@ class Engine:
         def record(tx: Transaction) -> tuple[tuple[Order, ...], list[Attempt]]:
             records = self.records(tx, now_ms)
             decisions = Decisions(records, self, now_ms)
-            adopted = take_over(records, decisions.lifecycle, self.node, is_alive, is_kept)
+            adopted = take_over(records, decisions.lifecycle, self.node, is_alive, is_kept, self.age_of)
             decisions.orders[:0] = hooks_left(records, self.node, self.has_function)
             decisions.start_queued()
             decisions.write()

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from chronex.engine import checked_ends
+from chronex.engine.clock_steps import allow_for_step
 from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.membership import Standing, is_here, lose, standing_of
 from chronex.engine.orders import AttemptEnd, Cancel, StopProcess
@@ -21,6 +22,9 @@ from chronex.storage.records import EVERYTHING, Records
 STALE_AFTER_MS = 60_000
 IsAlive = Callable[[ProcessIdentity], bool]
 IsKept = Callable[[str], bool]
+AgeOf = Callable[[ProcessIdentity], int | None]
+# A process and its record begin a moment apart.
+_SAME_TIME_MS = 2_000
 
 
 def kept_by_nobody(_attempt: str) -> bool:
@@ -42,7 +46,9 @@ class _Nodes(NamedTuple):
         return attempt.process is not None and is_alive(attempt.process)
 
 
-def take_over(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAlive, is_kept: IsKept) -> list[Attempt]:
+def take_over(
+    records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAlive, is_kept: IsKept, age_of: AgeOf
+) -> list[Attempt]:
     """End or adopt every running attempt whose node is dead; cancel those past their occurrence's deadline.
 
     A child that outlived its daemon counts as running for the overlap policy until it ends; it is returned, for
@@ -51,6 +57,7 @@ def take_over(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAli
     another machine has started may run there and is left to it until its time is over.
     """
     nodes = _standings(records, lifecycle, node, is_alive)
+    _allow_for_set_clock(records, nodes, is_alive, age_of)
     # First, or else a task that crashed long ago would be followed by the next one of an occurrence given up below.
     for occurrence in records.active(limit=EVERYTHING):
         if occurrence.deadline_ms is not None and occurrence.deadline_ms <= records.now_ms:
@@ -70,6 +77,31 @@ def take_over(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAli
     for attempt in adopted:
         _go_on(records, lifecycle, attempt)
     return adopted
+
+
+def _allow_for_set_clock(records: Records, nodes: _Nodes, is_alive: IsAlive, age_of: AgeOf) -> None:
+    """The clock may have been set forward while nobody watched: what runs has run for as long as its process is
+    there, and its deadline moves by the rest. That it was set back is not seen so: a process may be older than its
+    start, which waits for its record."""
+    steps: dict[tuple[str, int], int] = {}
+    for attempt in records.active_attempts(limit=EVERYTHING):
+        if attempt.owner not in nodes.gone or attempt.owner in nodes.elsewhere or not nodes.sees(attempt, is_alive):
+            continue
+        by_ms = _set_forward_by(attempt, records.now_ms, age_of)
+        if by_ms is not None:
+            key = attempt.job, attempt.nominal_ms
+            steps[key] = min(by_ms, steps.get(key, by_ms))
+    for (job, nominal_ms), by_ms in steps.items():
+        occurrence = records.occurrence(job, nominal_ms)
+        if by_ms > _SAME_TIME_MS and occurrence is not None and occurrence.deadline_ms is not None:
+            allow_for_step(records, occurrence, by_ms)
+
+
+def _set_forward_by(attempt: Attempt, now_ms: int, age_of: AgeOf) -> int | None:
+    """By how much the clock says that it has run longer than its process has been there."""
+    if attempt.process is None or attempt.started_ms is None or (age_ms := age_of(attempt.process)) is None:
+        return None
+    return now_ms - attempt.started_ms - attempt.clock_set_ms - age_ms
 
 
 def _has_end(attempt: Attempt, nodes: _Nodes, is_alive: IsAlive, is_kept: IsKept) -> bool:

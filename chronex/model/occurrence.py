@@ -264,6 +264,8 @@ class Attempt(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     created_ms: int = 0
     started_ms: int | None = None
     finished_ms: int | None = None
+    # By how much the clock was set while it ran, as far as the deadline of its occurrence allows for it.
+    clock_set_ms: int = 0
 
     @property
     def id(self) -> str:

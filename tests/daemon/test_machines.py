@@ -244,6 +244,22 @@ def test_an_end_in_an_outage_is_recorded_though_its_daemon_dies_before_the_datab
         assert [line.split()[0] for line in found.lines()] == ["began", "ended"]
 
 
+def test_a_daemon_that_is_stopped_while_the_database_is_away_says_so_and_leaves(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    with machines(server.url(), tmp_path, 1) as found:
+        found.apply(TICKS)
+        (machine,) = found.all
+        daemon = machine.start()
+        daemon.until_logged("attempt ended")
+        server.stop("immediate")
+        daemon.until_logged("the store does not answer")
+        daemon.send_signal(signal.SIGTERM)
+        daemon.until_logged("stopped, which could not be recorded")
+        assert daemon.ended() == 1
+        server.start()
+
+
 def _states(store: PostgresStore, job: str) -> list[OccurrenceState]:
     return [one.state for one in store.view(lambda tx: Reading(tx).occurrences(job))]
 

@@ -7,12 +7,14 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
+from chronex.engine.clock_steps import follow_clock
 from chronex.engine.engine import Engine
-from chronex.engine.orders import Cancel, Launch
+from chronex.engine.orders import Cancel, Launch, Order
 from chronex.engine.update import apply_jobs
 from chronex.model.job import Task
 from chronex.model.occurrence import ProcessIdentity
 from chronex.model.policies import FailureStrategy, OverlapPolicy, RetryPolicy, TaskMode
+from chronex.model.reasons import ReasonCode
 from chronex.model.records import Node
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage.ports import SCAN_LIMIT
@@ -176,3 +178,62 @@ def test_the_fence_grows_with_every_attempt_of_the_job_whoever_orders_it() -> No
     numbers = [launch.attempt.fence for launch in (*first, *later, *again)]
     assert numbers == list(range(1, len(numbers) + 1))
     assert again
+
+
+# -- a clock that was set forward while nobody watched ------------------------------------------------------------------
+
+TIMEOUT = 10 * MINUTE
+SET_BY = 60 * MINUTE
+
+
+def adopted_at(machine: SteppedEngine, age: int) -> tuple[Engine, tuple[Order, ...]]:
+    """A successor that comes when the command has run for `age`; the clock shows an hour more."""
+    successor = die(machine)
+    successor.age_of = lambda _process: age
+    orders, _ = successor.take_over(lambda process: process.pid == 1, FIRST + age + SET_BY)
+    return successor, orders
+
+
+def test_a_clock_that_was_set_forward_while_no_daemon_ran_ends_no_command() -> None:
+    machine = SteppedEngine(execution_timeout_ms=TIMEOUT)
+    begin(machine, machine.tick(FIRST))
+    _, orders = adopted_at(machine, MINUTE)
+    assert orders == ()
+    assert machine.occurrence(FIRST).deadline_ms == FIRST + TIMEOUT + SET_BY
+
+
+def test_each_successor_allows_for_the_same_step_once() -> None:
+    machine = SteppedEngine(execution_timeout_ms=TIMEOUT)
+    begin(machine, machine.tick(FIRST))
+    adopted_at(machine, MINUTE)
+    dead = Node(id="node-2", process=ProcessIdentity(98, "boot", 1))
+    machine.store.update(lambda tx: Records(tx, FIRST).put(dead))
+    last = Engine(machine.store, "node-3", 10, Random(1))
+    last.age_of = lambda _process: 9 * MINUTE
+    assert last.take_over(lambda process: process.pid == 1, FIRST + 9 * MINUTE + SET_BY)[0] == ()
+    assert machine.occurrence(FIRST).deadline_ms == FIRST + TIMEOUT + SET_BY
+    (cancel,) = last.take_over(lambda process: process.pid == 1, FIRST + 11 * MINUTE + SET_BY)[0]
+    assert isinstance(cancel, Cancel)
+    assert cancel.reason.code is ReasonCode.EXECUTION_TIMEOUT
+
+
+def test_a_step_that_a_daemon_has_followed_is_not_allowed_for_again() -> None:
+    machine = SteppedEngine(execution_timeout_ms=TIMEOUT)
+    begin(machine, machine.tick(FIRST))
+    follow_clock(machine.store, SET_BY, FIRST + SET_BY, "node-1")
+    _, orders = adopted_at(machine, MINUTE)
+    assert orders == ()
+    assert machine.occurrence(FIRST).deadline_ms == FIRST + TIMEOUT + SET_BY
+
+
+@pytest.mark.parametrize(
+    "age", [None, 11 * MINUTE, 12 * MINUTE], ids=["unknown", "as the clock says", "was held first"]
+)
+def test_what_has_really_run_too_long_is_ended(age: int | None) -> None:
+    machine = SteppedEngine(execution_timeout_ms=TIMEOUT)
+    begin(machine, machine.tick(FIRST))
+    successor = die(machine)
+    successor.age_of = lambda _process: age
+    (cancel,) = successor.take_over(lambda process: process.pid == 1, FIRST + 11 * MINUTE)[0]
+    assert isinstance(cancel, Cancel)
+    assert cancel.reason.code is ReasonCode.EXECUTION_TIMEOUT

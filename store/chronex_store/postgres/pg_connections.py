@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 import threading
 import time
@@ -10,10 +11,11 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import errors as pg
+from psycopg.abc import PQGen
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import (
@@ -127,7 +129,58 @@ class Reconnects:
 # What goes wrong is told by our own errors; its log would say it a second time, in other words.
 logging.getLogger("psycopg").setLevel(logging.CRITICAL)
 
-Connection = psycopg.Connection[tuple[Any, ...]]
+# A server, or a proxy before it, that stands still while its kernel answers for it: no keepalive finds that out, and
+# no limit of the server's own holds. The first is longer than the longest statement may take. Where one connection
+# has waited for so long, the others of its process wait less, or a daemon that leaves would wait for each in turn.
+LONGEST_SILENCE_S = 35.0
+FURTHER_SILENCE_S = 5.0
+W = TypeVar("W")
+
+
+class SilentServerError(psycopg.OperationalError):
+    """The connection lives, and no byte of an answer comes."""
+
+
+class Hearing:
+    """Of one server, by one process: whether the last that is known of it is that it said nothing."""
+
+    is_silent = False
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """One that waits for no answer for longer than `longest_silence_s`; then it is closed."""
+
+    longest_silence_s = LONGEST_SILENCE_S
+    hearing = Hearing()
+
+    def wait(self, gen: PQGen[W], *arguments: Any, **options: Any) -> W:
+        try:
+            return super().wait(self._heard(gen), *arguments, **options)
+        except SilentServerError:
+            self.hearing.is_silent = True
+            self.pgconn.finish()  # nothing else may wait for it once more
+            raise
+
+    def _heard(self, work: PQGen[W]) -> PQGen[W]:
+        """`work`, which is told from time to time that nothing has come; SilentServerError where that goes on."""
+        heard_ms = SYSTEM_CLOCK.monotonic_ms()
+        try:
+            wanted = next(work)
+            while True:
+                ready = yield wanted
+                if ready:
+                    heard_ms = SYSTEM_CLOCK.monotonic_ms()
+                    self.hearing.is_silent = False
+                elif (silent_s := (SYSTEM_CLOCK.monotonic_ms() - heard_ms) / 1000) > self._most_silence_s():
+                    raise SilentServerError(f"no answer for {silent_s:.0f} s")
+                wanted = work.send(ready)
+        except StopIteration as done:
+            result: W = done.value
+            return result
+
+    def _most_silence_s(self) -> float:
+        return min(self.longest_silence_s, FURTHER_SILENCE_S if self.hearing.is_silent else math.inf)
+
 
 OLDEST_SERVER = 130_000
 _IDLE_READERS = 2
@@ -238,6 +291,7 @@ class Connections:
     def __init__(self, address: PostgresAddress, clock: Clock = SYSTEM_CLOCK) -> None:
         self.address = address
         self._reconnects = Reconnects(clock)
+        self._hearing = Hearing()
         # Behind a pooler no setting of a session is ours to keep: each transaction brings its own.
         self.is_pooled = False
         self._lock = threading.Lock()
@@ -259,13 +313,12 @@ class Connections:
         settings = {**_SESSION, **(further or {}), "search_path": self.address.schema}
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         try:
-            made: Connection = psycopg.connect(
-                autocommit=True, **{**_CONNECT, **self.address.parameters, "options": options}
-            )
+            made = Connection.connect(autocommit=True, **{**_CONNECT, **self.address.parameters, "options": options})
         except psycopg.Error as error:
             raise describe_connect(error, self.address) from None
         except UnicodeError:
             raise StoreRefusedError(f"{self.address.shown}: the address is not plain text") from None
+        made.hearing = self._hearing
         if made.info.server_version < OLDEST_SERVER:
             major, oldest = made.info.server_version // 10_000, OLDEST_SERVER // 10_000
             made.close()

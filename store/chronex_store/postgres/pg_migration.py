@@ -6,6 +6,7 @@ the number says that it is there. The number is raised once no living node knows
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import psycopg
@@ -88,6 +89,7 @@ def migrate(address: PostgresAddress) -> MigrationReport:
 def _migrate(connection: Connection, address: PostgresAddress) -> MigrationReport:
     connection.execute(f"SET LOCAL search_path TO {address.schema}")
     connection.execute("SET LOCAL statement_timeout = 0")
+    connection.longest_silence_s = math.inf  # a large table takes its time
     before = layout_of(connection, address)
     if before is None:
         raise StoreRefusedError(f"there is no store at {address.shown} yet; `chronex apply` makes it")
