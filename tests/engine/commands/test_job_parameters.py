@@ -80,6 +80,6 @@ def test_a_replay_is_checked_against_the_version_that_runs() -> None:
         found = stepped.store.update(lambda tx: replay(Records(tx, at), original, ANN, "again", as_of=as_of))
         return found.occurrence.parameters
 
-    with pytest.raises(NotPossibleError, match="the parameter region of job: .* is none of us"):
+    with pytest.raises(NotPossibleError, match=r"the parameter region of job: .* is none of us"):
         again("now", FIRST + 3)
     assert again("then", FIRST + 4) == {"level": "1", "region": "eu"}
