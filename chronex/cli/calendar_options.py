@@ -11,6 +11,7 @@ from chronex.expr.fields import WEEKDAYS
 
 if TYPE_CHECKING:
     from chronex.model.calendars import CalendarRules, JobCalendar
+    from chronex.timing.expression import Expression
     from chronex.timing.zones import Zone
 
 _SOURCES = ("holidays", "dates", "ics", "weekdays")
@@ -32,6 +33,17 @@ def calendar_rules_of(
         raise UsageError("--workday goes from 1 to 23, and from -1 to -23 counted from the end of the month")
     excluded = tuple(_calendar(one, now_ms, zone) for one in given)
     return CalendarRules(excluded=excluded, on_excluded=OnExcluded(on_excluded), workday=tuple(workday))
+
+
+def refuse_moved_intervals(rules: CalendarRules | None, expression: Expression) -> None:
+    """As in a job file: what has no time of the day cannot keep it on another day."""
+    from chronex.expr.meaning import Every
+    from chronex.model.calendars import OnExcluded
+
+    is_moved = rules is not None and rules.on_excluded is not OnExcluded.SKIP
+    if is_moved and isinstance(expression.meaning.body, Every):
+        hint = "leave --on-excluded out, or write a schedule with times of the day"
+        raise UsageError(f"an interval has no time of the day to keep on another day; {hint}")
 
 
 def _calendar(given: str, now_ms: int, zone: Zone) -> JobCalendar:

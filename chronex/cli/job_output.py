@@ -120,10 +120,16 @@ def _calendars(job: Job) -> Iterator[str]:
 
 def _upcoming(detail: Detail, now_ms: int, zone: Zone, watch: Watch) -> Iterator[str]:
     if not detail.upcoming:
-        yield "next       when those have completed" if detail.job.follows else "next       never"
+        yield f"next       {_without_upcoming(detail)}"
     for number, run in enumerate(detail.upcoming):
         start = _start(run, number, now_ms, zone, watch)
         yield f"{'next' if number == 0 else '':10} {full(run.nominal_ms, zone)}{start}"
+
+
+def _without_upcoming(detail: Detail) -> str:
+    if detail.row.is_paused and detail.job.enabled:
+        return "none until it is resumed"
+    return "when those have completed" if detail.job.follows else "never"
 
 
 def _may_wait(detail: Detail) -> Iterator[str]:

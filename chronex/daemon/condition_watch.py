@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Callable
+from typing import NamedTuple
 
 from chronex.clock import Clock
 from chronex.daemon.executor import request_from_records
@@ -28,8 +29,18 @@ MOST_WAITING = 500
 _MOST_JOBS_AT_ONCE = 8
 
 
+class _Look(NamedTuple):
+    """One that is under way, and how its command is asked to end."""
+
+    task: asyncio.Task[None]
+    cancellation: Cancellation
+
+
 class ConditionWatch:
-    """`wake` ends the sleep of the daemon, whose next tick goes by what was found."""
+    """`wake` ends the sleep of the daemon, whose next tick goes by what was found.
+
+    Each job is looked at for itself: a command that takes a minute to say no keeps nobody else waiting.
+    """
 
     def __init__(
         self, store: Store, engine: Engine, run_context: RunContext, threads: SideThreads, wake: Callable[[], None]
@@ -37,8 +48,10 @@ class ConditionWatch:
         self._store, self._engine, self._run_context = store, engine, run_context
         self._threads, self._wake = threads, wake
         self._clock: Clock = run_context.clock
-        self._turn = asyncio.Semaphore(_MOST_JOBS_AT_ONCE)
+        # Commands may take long, and the others are over at once: they have turns of their own.
+        self._turns = {is_command: asyncio.Semaphore(_MOST_JOBS_AT_ONCE) for is_command in (False, True)}
         self._round: asyncio.Task[None] | None = None
+        self._looks: dict[str, _Look] = {}  # by job
         self._looked: dict[str, int] = {}  # by job: when, by the monotonic clock
 
     def begin(self, next_ms: int | None) -> int:
@@ -51,6 +64,8 @@ class ConditionWatch:
     def stop(self) -> None:
         if self._round is not None:
             self._round.cancel()
+        for look_of_job in self._looks.values():
+            look_of_job.task.cancel()
 
     async def _check(self) -> None:
         try:
@@ -61,15 +76,21 @@ class ConditionWatch:
         for gone in self._looked.keys() - names:
             del self._looked[gone]
             self._engine.found.pop(gone, None)
-        due = [pair for pair in waiting if self._is_due(*pair)]
-        for job, _ in due:
-            self._looked[job.id] = self._clock.monotonic_ms()
-        if due:
-            await asyncio.gather(*(self._look(job, occurrence) for job, occurrence in due))
-            self._engine.has_news = True
-            self._wake()
+            if gone in self._looks:
+                self._looks[gone].cancellation.request("nobody waits for it any more")
+        for job, occurrence in waiting:
+            if self._is_due(job, occurrence):
+                self._begin_look(job, occurrence)
+
+    def _begin_look(self, job: Job, occurrence: Occurrence) -> None:
+        self._looked[job.id] = self._clock.monotonic_ms()
+        cancellation = Cancellation()
+        task = asyncio.get_running_loop().create_task(self._look(job, occurrence, cancellation))
+        self._looks[job.id] = _Look(task, cancellation)
 
     def _is_due(self, job: Job, occurrence: Occurrence) -> bool:
+        if job.id in self._looks:
+            return False
         last = self._looked.get(job.id)
         if last is None:
             return True
@@ -77,31 +98,45 @@ class ConditionWatch:
         pause = min(max(waited // 10, SHORTEST_BETWEEN_MS), LONGEST_BETWEEN_MS)
         return self._clock.monotonic_ms() - last >= pause
 
-    async def _look(self, job: Job, occurrence: Occurrence) -> None:
-        lacking = ""
-        async with self._turn:
-            for written in job.wait_for:
-                problem = await self._lacking(read_condition(written), job, occurrence)
-                if problem:
-                    lacking = f"{written} ({problem})"
-                    break
-        self._engine.found[job.id] = Found(not lacking, self._clock.wall_ms(), lacking)
+    async def _look(self, job: Job, occurrence: Occurrence, cancellation: Cancellation) -> None:
+        try:
+            lacking = await self._first_lacking(job, occurrence, cancellation)
+            if not cancellation.requested:
+                self._engine.found[job.id] = Found(not lacking, self._clock.wall_ms(), lacking)
+                self._engine.has_news = True
+        finally:
+            del self._looks[job.id]
+        self._wake()
 
-    async def _lacking(self, condition: Condition, job: Job, occurrence: Occurrence) -> str:
+    async def _first_lacking(self, job: Job, occurrence: Occurrence, cancellation: Cancellation) -> str:
+        """The first condition that does not hold, and why; empty where all do."""
+        for written in job.wait_for:
+            condition = read_condition(written)
+            async with self._turns[condition.kind == COMMAND]:
+                problem = await self._lacking(condition, job, occurrence, cancellation)
+            if problem or cancellation.requested:
+                return f"{written} ({problem})"
+        return ""
+
+    async def _lacking(
+        self, condition: Condition, job: Job, occurrence: Occurrence, cancellation: Cancellation
+    ) -> str:
         task = job.tasks[0] if job.tasks else Task(name="main")
         if condition.kind == COMMAND:
-            return await self._command(condition.what, job, task, occurrence)
+            return await self._command(condition.what, job, task, occurrence, cancellation)
         try:
             return await self._threads.look(lambda: look(condition, task.directory), LOOK_S + 1)
         except NoAnswerError as error:
             return str(error)
 
-    async def _command(self, line: str, job: Job, task: Task, occurrence: Occurrence) -> str:
+    async def _command(
+        self, line: str, job: Job, task: Task, occurrence: Occurrence, cancellation: Cancellation
+    ) -> str:
         """Run as the first task's command is: the same user, directory and environment."""
         asked = Attempt(job=job.id, nominal_ms=occurrence.nominal_ms, task=task.name, number=0)
         request = request_from_records(job, task, occurrence, asked)
         request = dataclasses.replace(request, extra_environment=self._run_context.environment)
-        answer = await ask_check(line, request, Cancellation(), self._run_context)
+        answer = await ask_check(line, request, cancellation, self._run_context)
         if answer.exit_code == 0:
             return ""
         return answer.problem or "it gave no answer"

@@ -14,7 +14,7 @@ from chronex.jobfile import values
 from chronex.jobfile.entries import Entry, JobFileError, Reader, read_each
 from chronex.jobfile.parsing import open_json, open_toml
 from chronex.jobfile.values import filled_text, name, refuse_duplicates, whole_number
-from chronex.model.circles import circle_in
+from chronex.model.circles import circle_in, no_such_parent
 from chronex.model.job import MAX_NAME, Job, Task
 from chronex.model.policies import RunOn, When
 from chronex.text.suggestions import nearest
@@ -230,15 +230,13 @@ def check_chains(jobs_entry: Entry, jobs: Sequence[Job]) -> None:
 
 
 def warn_unknown_parents(jobs_entry: Entry, jobs: Sequence[Job]) -> None:
-    """A name that is nearly that of a job here is probably meant to be it."""
+    """A parent may be of another source: whether it exists is known when this file is applied."""
     table: Mapping[str, Any] = jobs_entry.expect_table()
     for job in jobs:
         for parent in job.after:
-            meant = None if parent in table else nearest(parent, table)
-            if meant is not None:
-                place = jobs_entry.child(job.id).child("after")
-                message = f"no job of this file is called {quoted(parent)}"
-                place.warn(message, f"did you mean {meant}? a job of another file must be applied before", "J104")
+            place = None if parent in table else _parent_in(jobs_entry.child(job.id), parent)
+            if place is not None:
+                place.warn(*no_such_parent(job.id, parent, table, " in this file"), "J104")
 
 
 # Where a job file says that a job follows another one.

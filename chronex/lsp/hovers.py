@@ -56,15 +56,13 @@ def _starts_of(job: Job, expression: str, now_ms: int, count: int) -> ComingStar
     from msgspec.structs import replace
 
     from chronex.timing.job_schedule import absolute_schedule, schedule_of
-    from chronex.views.coming_runs import may_wait_for, placement_options, startable
+    from chronex.views.coming_runs import in_order_of_start, may_wait_for
 
     if not job.enabled:
         return ComingStarts([], is_disabled=True)
     # Of several expressions of a job each has its own starts; one that counts, counts from now.
     alone = absolute_schedule(replace(job, schedule=expression), now_ms).progressed(anchor_ms=now_ms)
-    first = schedule_of(alone).next(now_ms)
-    most = min(count, placement_options(alone).max or count)
-    runs = islice(startable(alone, first), most) if first is not None else ()
+    runs = islice(in_order_of_start(alone, schedule_of(alone).next(now_ms), now_ms), count)
     waits = (*(f"job {parent}" for parent in job.after), *may_wait_for(job))
     return ComingStarts([ComingStart(run.due_ms, run.latest_ms, run.moved) for run in runs], waits)
 

@@ -1,8 +1,10 @@
-"""Whether things that come after each other can be put in an order at all."""
+"""Whether things that come after each other can be put in an order at all, and are there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from chronex.text.suggestions import nearest
 
 
 def circle_in(order: Mapping[str, Sequence[str]]) -> list[str] | None:
@@ -28,3 +30,10 @@ def circle_in(order: Mapping[str, Sequence[str]]) -> list[str] | None:
             elif following in order and following not in done:
                 left.append((following, iter(order[following])))
     return None
+
+
+def no_such_parent(name: str, parent: str, others: Iterable[str], among: str = "") -> tuple[str, str]:
+    """That the job follows one that is not there, and what to do: the same words wherever it is found."""
+    meant = nearest(parent, (one for one in others if one != name))
+    hint = f"did you mean {meant}?" if meant else "apply that job first, or name another one"
+    return f"{name} follows {parent}, and there is no such job{among}", hint

@@ -23,7 +23,8 @@ from chronex.storage.records import Reading
 from chronex.text.durations import DAY_MS
 from chronex.timing.job_schedule import schedule_of
 from chronex.timing.zones import Zone, load_zone
-from chronex.views.coming_runs import ForecastRun, forecast_job, may_wait_for
+from chronex.views.coming_runs import ForecastRun, forecast_job, may_wait_for, runs_left
+from chronex.views.jobs import drawn_runs
 from chronex.views.source_changes import changed_groups
 
 DEFAULT_DAYS = 7
@@ -105,13 +106,15 @@ def _coming(
     job: Job | None, waiting: Iterable[Occurrence], now_ms: int, until_ms: int
 ) -> tuple[dict[int, ForecastRun], tuple[ForecastRun, ...], int]:
     """By nominal time: what waits already, and what the schedule names after that; beside it what will not start."""
-    found = {o.nominal_ms: ForecastRun(o.nominal_ms, o.job, o.due_ms, o.due_ms) for o in waiting if o.due_ms > now_ms}
     if job is None:
+        found = {
+            o.nominal_ms: ForecastRun(o.nominal_ms, o.job, o.due_ms, o.due_ms) for o in waiting if o.due_ms > now_ms
+        }
         return found, (), until_ms
-    coming = list(islice(forecast_job(job, now_ms, until_ms), MOST_PER_JOB))
-    for one in coming:
-        if one.runs:
-            found.setdefault(one.nominal_ms, one)
+    drawn = [run for run in drawn_runs(job, waiting, now_ms) if run.due_ms > now_ms]
+    coming = list(islice(forecast_job(job, now_ms, until_ms, drawn), MOST_PER_JOB))
+    starting = sorted((*drawn, *(one for one in coming if one.runs)), key=lambda run: run.due_ms)
+    found = {one.nominal_ms: one for one in starting[: runs_left(job)]}
     is_cut = len(coming) == MOST_PER_JOB
     barred = tuple(one for one in coming if not one.runs)
     return dict(sorted(found.items())), barred, coming[-1].nominal_ms if is_cut else until_ms

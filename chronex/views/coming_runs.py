@@ -14,8 +14,8 @@ import re
 from bisect import insort
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from heapq import merge
-from itertools import takewhile
+from heapq import heappop, heappush, merge
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 from chronex.engine.plan import NO_CHANCE, blackout_at, blackout_end, blackouts_of, due_time, lead_ms
@@ -26,7 +26,7 @@ from chronex.model.job import SCHEDULES_APART, Job
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.timing import read
 from chronex.timing.calendar_schedule import MovedFrom
-from chronex.timing.job_schedule import CUSTOM, moved_from, options_of, schedule_of
+from chronex.timing.job_schedule import CUSTOM, moved_from, schedule_of
 
 # So many instants in a row that cannot start are looked at before a view says that none will: more than a year of a
 # daily job. To find that a spread has no place for one takes a third of a millisecond.
@@ -54,35 +54,44 @@ def forecast(jobs: Iterable[Job], after_ms: int, until_ms: int) -> Iterator[Fore
     return merge(*(forecast_job(job, after_ms, until_ms) for job in jobs))
 
 
-def forecast_job(job: Job, after_ms: int, until_ms: int) -> Iterator[ForecastRun]:
-    """What is not decided yet: instants after the job's cursor, as many as its `max` leaves."""
-    options = options_of(job)
-    left = None if options.max is None else options.max - job.progress.counters.fired
-    if not job.enabled or (left is not None and left <= 0):
+def forecast_job(job: Job, after_ms: int, until_ms: int, drawn: Iterable[ForecastRun] = ()) -> Iterator[ForecastRun]:
+    """What is not decided yet: instants after the cursor, as many as `max` leaves beside those on record."""
+    left = runs_left(job)
+    if not job.enabled or left == 0:
         return
-    start = after_ms if job.progress.cursor_ms is None else max(after_ms, job.progress.cursor_ms)
-    coming = forecast_all(job, start, until_ms)
-    yield from coming if left is None else first_to_start(job, coming, left)
+    cursor_ms = after_ms if job.progress.cursor_ms is None else job.progress.cursor_ms
+    coming = forecast_all(job, max(after_ms, cursor_ms), until_ms, after_ms)
+    if left is None:
+        yield from coming
+        return
+    # What is due, and waits for the next tick, is counted too.
+    overdue = islice(forecast_all(job, cursor_ms, after_ms, after_ms), left)
+    yield from first_to_start(job, coming, left, (*drawn, *(run for run in overdue if run.runs)))
 
 
-def forecast_all(job: Job, start_ms: int, until_ms: int) -> Iterator[ForecastRun]:
+def forecast_all(job: Job, start_ms: int, until_ms: int, now_ms: int) -> Iterator[ForecastRun]:
     is_plain = starts_at_nominal_times(job)
     try:
         for nominal_ms in schedule_of(job).between(start_ms, until_ms):
             # Most jobs start at their nominal times and need no placement.
             yield (
-                ForecastRun(nominal_ms, job.id, nominal_ms, nominal_ms) if is_plain else forecast_run(job, nominal_ms)
+                ForecastRun(nominal_ms, job.id, nominal_ms, nominal_ms)
+                if is_plain
+                else forecast_run(job, nominal_ms, now_ms)
             )
     except CustomScheduleError:
         return  # a custom schedule that is not registered in this process
 
 
-def first_to_start(job: Job, coming: Iterable[ForecastRun], left: int) -> Iterator[ForecastRun]:
-    """What `max` leaves of runs in the order of their nominal times. It counts starts, and a spread may put a later
-    instant first; once the last one has started nothing is planned any more."""
+def first_to_start(
+    job: Job, coming: Iterable[ForecastRun], left: int, drawn: Iterable[ForecastRun] = ()
+) -> Iterator[ForecastRun]:
+    """What `max` leaves of runs in the order of their nominal times, beside those on record, which are `drawn`. It
+    counts starts, and a spread may put a later instant first; once the last one has started nothing is planned any
+    more."""
     lead = lead_ms(job)
     known: list[ForecastRun] = []
-    dues: list[int] = []
+    dues = sorted(run.due_ms for run in drawn)
     for run in coming:
         if len(dues) >= left and run.nominal_ms - lead > dues[left - 1]:
             break
@@ -120,19 +129,30 @@ def _options_alone(brackets: str) -> Options:
     return meaning.options
 
 
-def forecast_run(job: Job, nominal_ms: int) -> ForecastRun:
-    """Where an instant will start, as far as that is known before its jitter is drawn, or why it will not."""
+def forecast_run(job: Job, nominal_ms: int, now_ms: int) -> ForecastRun:
+    """Where an instant will start, as far as that is known before its jitter is drawn, or why it will not.
+
+    A spread may have put it before `now_ms`, where no tick has decided it yet: what holds now decides then.
+    """
     options = placement_options(job)
     placed = due_time(job, options, nominal_ms, NO_CHANCE)
     latest_ms = placed.due_ms + max(options.jitter or 0, 1) - 1
     reason = placed.impossible or NO_REASON
     if reason.code is ReasonCode.BLACKOUT and blackout_at(job, latest_ms) is None:
         reason = NO_REASON  # jitter may put it behind the end of the blackout
-    if not reason and job.progress.was_paused_at(placed.due_ms):
-        reason = Reason(ReasonCode.PAUSED, by=job.progress.paused_by)
+    if not reason and barred_at(job, latest_ms, now_ms):  # or jitter may put it behind the end of the pause
+        reason = barred_at(job, placed.due_ms, now_ms)
     if not reason and is_beyond_window(job, nominal_ms, placed.due_ms):
         reason = Reason(ReasonCode.WINDOW_EXCEEDED)
     return ForecastRun(nominal_ms, job.id, placed.due_ms, latest_ms, reason, moved_from(job, nominal_ms))
+
+
+def barred_at(job: Job, due_ms: int, now_ms: int) -> Reason:
+    """The pause or the blackout for which it is skipped, if it is due then; what was due before is decided now."""
+    progress = job.progress
+    if progress.was_paused_at(due_ms) or (due_ms <= now_ms and progress.is_paused_at(now_ms)):
+        return Reason(ReasonCode.PAUSED, by=progress.paused_by)
+    return (blackout_at(job, now_ms) or NO_REASON) if due_ms <= now_ms else NO_REASON
 
 
 def is_beyond_window(job: Job, nominal_ms: int, due_ms: int) -> bool:
@@ -141,7 +161,7 @@ def is_beyond_window(job: Job, nominal_ms: int, due_ms: int) -> bool:
     return window_ms is not None and due_ms > nominal_ms + window_ms
 
 
-def startable(job: Job, from_ms: int, not_before_ms: int | None = None) -> Iterator[ForecastRun]:
+def startable(job: Job, from_ms: int, now_ms: int, not_before_ms: int | None = None) -> Iterator[ForecastRun]:
     """The runs from the instant `from_ms` of the schedule on that will start, and not before `not_before_ms`.
 
     What a pause or a blackout bars is passed over as a whole: it may be a month of a job that starts every second.
@@ -151,11 +171,11 @@ def startable(job: Job, from_ms: int, not_before_ms: int | None = None) -> Itera
     nominal: int | None = from_ms
     barred, barred_from = 0, from_ms
     while nominal is not None and barred < MOST_BARRED:
-        run = ForecastRun(nominal, job.id, nominal, nominal) if is_plain else forecast_run(job, nominal)
-        not_yet = not_before_ms if not_before_ms is not None and run.due_ms < not_before_ms else None
+        run = ForecastRun(nominal, job.id, nominal, nominal) if is_plain else forecast_run(job, nominal, now_ms)
+        not_yet = not_before_ms if not_before_ms is not None and run.latest_ms < not_before_ms else None
         if run.runs and not_yet is None:
             barred = 0
-            yield run
+            yield run._replace(due_ms=max(run.due_ms, not_before_ms)) if not_before_ms is not None else run
             nominal = schedule_of(job).next(nominal)
         else:
             barred_from = run.due_ms if barred == 0 else min(barred_from, run.due_ms)
@@ -163,7 +183,41 @@ def startable(job: Job, from_ms: int, not_before_ms: int | None = None) -> Itera
             free = not_yet if not_yet is not None else _free_from(job, run)
             # A spread may put a later instant before what bars this one: as far as it reaches, one by one.
             is_certain = not_yet is not None or nominal - lead >= barred_from or barred > MOST_BARRED // 2
-            nominal = schedule_of(job).next(max(nominal, free - _widest(job) - 1) if is_certain else nominal)
+            nominal = schedule_of(job).next(max(nominal, free - widest_ms(job) - 1) if is_certain else nominal)
+
+
+def in_order_of_start(
+    job: Job, from_ms: int | None, now_ms: int, drawn: Iterable[ForecastRun] = (), not_before_ms: int | None = None
+) -> Iterator[ForecastRun]:
+    """The runs that will start, in the order in which they do, as many as `max` leaves: those on record, which are
+    given, and those that the schedule names from the instant `from_ms` on."""
+    planned = iter(()) if from_ms is None else startable(job, from_ms, now_ms, not_before_ms)
+    on_record = sorted(drawn)
+    runs = planned
+    if on_record or job.spread is not None:
+        runs = _by_due_time(merge(on_record, planned, key=_nominal), lead_ms(job))
+    yield from islice(runs, runs_left(job))
+
+
+def _nominal(run: ForecastRun) -> int:
+    return run.nominal_ms
+
+
+def _by_due_time(runs: Iterable[ForecastRun], lead: int) -> Iterator[ForecastRun]:
+    """A spread, or what chance has drawn, may put a later instant first: as far as it reaches, they are compared."""
+    known: list[tuple[int, ForecastRun]] = []
+    for run in runs:
+        while known and known[0][0] <= run.nominal_ms - lead:
+            yield heappop(known)[1]
+        heappush(known, (run.due_ms, run))
+    while known:
+        yield heappop(known)[1]
+
+
+def runs_left(job: Job) -> int | None:
+    """How many more `max` lets start; None where there is none."""
+    limit = placement_options(job).max
+    return None if limit is None else max(limit - job.progress.counters.fired, 0)
 
 
 def _free_from(job: Job, run: ForecastRun) -> int:
@@ -174,7 +228,7 @@ def _free_from(job: Job, run: ForecastRun) -> int:
     return until if run.reason.code is ReasonCode.PAUSED and until is not None else run.nominal_ms
 
 
-def _widest(job: Job) -> int:
+def widest_ms(job: Job) -> int:
     """How far before its due time the nominal time of a run can lie."""
     options = placement_options(job)
     spread = 0 if job.spread is None else job.spread.duration_ms
@@ -187,21 +241,34 @@ def may_wait_for(job: Job) -> tuple[str, ...]:
     return (*(f"group {name}" for name in sorted(job.groups)), *job.wait_for)
 
 
-def coming_starts_of(job: Job, after_ms: int, until_ms: int) -> Iterator[int]:
+def coming_starts_of(
+    job: Job, after_ms: int, until_ms: int, now_ms: int | None = None, drawn: Iterable[ForecastRun] = ()
+) -> Iterator[int]:
     """When its runs start, in the order of their nominal times in (after, until], decided or not; not those that will
-    not start."""
-    limit = placement_options(job).max
-    left = None if limit is None else max(limit - job.progress.counters.fired, 0)
+    not start. `drawn` are those on record that will: `max` counts them. It is now `after_ms` unless told."""
     if not job.enabled:
         return
+    now_ms = after_ms if now_ms is None else now_ms
     try:
-        if left is None and starts_at_nominal_times(job):
+        if runs_left(job) is not None:
+            yield from _counted_starts(job, after_ms, until_ms, now_ms, drawn)
+        elif starts_at_nominal_times(job):
             yield from schedule_of(job).between(after_ms, until_ms)  # much faster than one after the other
-            return
-        first = schedule_of(job).next(after_ms)
-        if first is None or left == 0:
-            return
-        runs = takewhile(lambda run: run.nominal_ms <= until_ms, startable(job, first))
-        yield from (run.due_ms for run in (runs if left is None else first_to_start(job, runs, left)) if run.runs)
+        elif (first := schedule_of(job).next(after_ms)) is not None:
+            runs = takewhile(lambda run: run.nominal_ms <= until_ms, startable(job, first, now_ms))
+            yield from (run.due_ms for run in runs)
     except CustomScheduleError:
         return
+
+
+def _counted_starts(
+    job: Job, after_ms: int, until_ms: int, now_ms: int, drawn: Iterable[ForecastRun]
+) -> Iterator[int]:
+    """Of a job with `max` all that come before are counted too, from what was decided last."""
+    cursor = job.progress.cursor_ms
+    first = schedule_of(job).next(after_ms if cursor is None else min(cursor, after_ms))
+    on_record = {run.nominal_ms for run in drawn}
+    last = until_ms + widest_ms(job)
+    runs = takewhile(lambda run: run.due_ms <= last, in_order_of_start(job, first, now_ms, drawn))
+    found = (run for run in runs if after_ms < run.nominal_ms <= until_ms and run.nominal_ms not in on_record)
+    yield from (run.due_ms for run in sorted(found))

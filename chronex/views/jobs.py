@@ -6,13 +6,13 @@ A row is light, because all jobs have one; a detail reads the history of a singl
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
-from itertools import islice
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 from chronex.engine.membership import seems_alive
-from chronex.engine.plan import lead_ms
+from chronex.engine.plan import blackout_at, lead_ms
 from chronex.engine.retries import skips_until
 from chronex.engine.usual import RunUsage, Usual, usage_of, usual_of
 from chronex.model.job import Job
@@ -26,11 +26,11 @@ from chronex.timing.calendar_schedule import MovedFrom
 from chronex.timing.job_schedule import runs_at_start
 from chronex.views.coming_runs import (
     ForecastRun,
-    first_to_start,
+    barred_at,
+    in_order_of_start,
     is_beyond_window,
     may_wait_for,
-    placement_options,
-    startable,
+    runs_left,
 )
 from chronex.views.group_rows import waits_for
 
@@ -133,6 +133,7 @@ class Row(NamedTuple):
     running_since_ms: int | None
     retry: Retry | None
     queued: int
+    drawn: tuple[ForecastRun, ...] = ()  # on record: they wait for their time, and will start then
 
     @property
     def is_enabled(self) -> bool:
@@ -249,7 +250,11 @@ def _row(reading: Reading, job: Job, going: _Open, now_ms: int) -> Row:
     running = going.running.get(job.id, ())
     retry = _first_retry(reading, job, going.retrying.get(job.id, ()))
     waits = skips_until(reading, job) if retry is not None else None
-    upcoming = next_run(reading, job, now_ms, going.pending.get(job.id, ()), None if waits is None else waits[1])
+    skipped_until = None if waits is None else waits[1]
+    drawn = drawn_runs(job, _recorded(reading, job, going.pending.get(job.id, ())), now_ms, skipped_until)
+    upcoming = next(_coming_runs(job, drawn, now_ms, skipped_until), None)
+    if drawn and runs_left(job) is not None:
+        drawn = _left_by_max(job, drawn, now_ms, skipped_until)
     queued = len(going.queued.get(job.id, ()))
     is_paused = job.progress.is_paused_at(now_ms)
     if running and (retry is None or going.trying.get(job.id)):
@@ -265,11 +270,12 @@ def _row(reading: Reading, job: Job, going: _Open, now_ms: int) -> Row:
         situation=situation,
         is_paused=is_paused,
         is_running=bool(running),
-        next=upcoming,
+        next=_shown(upcoming),
         last=last_outcome(reading, job),
         running_since_ms=_since(reading, job.id, running) if running else None,
         retry=retry,
         queued=queued,
+        drawn=tuple(drawn),
     )
 
 
@@ -293,43 +299,70 @@ def _since(reading: Reading, job: str, running: Iterable[int]) -> int | None:
 def next_run(
     reading: Reading, job: Job, now_ms: int, pending: Iterable[int] = (), skipped_until_ms: int | None = None
 ) -> NextRun | None:
-    """The first run that will happen: what is on record, else what the schedule says, behind a pause with an end.
+    """The first run that will start: of those on record, and those that the schedule names.
 
     What is due before `skipped_until_ms` will be skipped. None for a job that is disabled, done, or paused until
     someone resumes it.
     """
+    drawn = drawn_runs(job, _recorded(reading, job, pending), now_ms, skipped_until_ms)
+    return _shown(next(_coming_runs(job, drawn, now_ms, skipped_until_ms), None))
+
+
+def _recorded(reading: Reading, job: Job, nominals: Iterable[int]) -> list[Occurrence]:
+    found = (reading.occurrence(job.id, nominal) for nominal in nominals)
+    return [one for one in found if one is not None]
+
+
+def _coming_runs(
+    job: Job, drawn: Iterable[ForecastRun], now_ms: int, skipped_until_ms: int | None
+) -> Iterator[ForecastRun]:
     if not job.enabled:
-        return None
-    not_before = skipped_until_ms
+        return iter(())
+    not_before, first = skipped_until_ms, _first_undecided(job)
     if job.progress.is_paused_at(now_ms):
-        if job.progress.paused_until_ms is None:
-            return None
-        not_before = max(job.progress.paused_until_ms, skipped_until_ms or 0)
-    if pending:
-        # One that runs is due as well where it is to be canceled, or ends at a deadline.
-        known = (reading.occurrence(job.id, nominal) for nominal in pending)
-        waiting = [one for one in known if one is not None and one.state is OccurrenceState.PENDING]
-        found = [_drawn(one) for one in waiting if _will_start(job, one)]
-        drawn = [run for run in found if not_before is None or run.due_ms >= not_before]
-        if drawn:
-            return min(drawn, key=lambda run: run.due_ms)
-    if job.progress.next_ms is None:
-        return None
-    first = next(startable(job, job.progress.next_ms + lead_ms(job), not_before), None)
-    return None if first is None else _planned(first)
+        until = job.progress.paused_until_ms
+        first = None if until is None else first
+        not_before = max(until or 0, skipped_until_ms or 0)
+    return in_order_of_start(job, first, now_ms, drawn, not_before)
 
 
-def _will_start(job: Job, waiting: Occurrence) -> bool:
-    return waiting.manual or not is_beyond_window(job, waiting.nominal_ms, waiting.due_ms)
+def _shown(run: ForecastRun | None) -> NextRun | None:
+    return None if run is None else NextRun(run.nominal_ms, run.due_ms, run.latest_ms == run.due_ms, run.moved)
 
 
-def _drawn(occurrence: Occurrence) -> NextRun:
+def _left_by_max(job: Job, drawn: list[ForecastRun], now_ms: int, skipped_until_ms: int | None) -> list[ForecastRun]:
+    """Those on record that `max` lets start: one that is due earlier, and is not on record yet, may come first."""
+    last_ms = max(run.due_ms for run in drawn)
+    coming = takewhile(lambda run: run.due_ms <= last_ms, _coming_runs(job, drawn, now_ms, skipped_until_ms))
+    nominals = {run.nominal_ms for run in coming}
+    return [run for run in drawn if run.nominal_ms in nominals]
+
+
+def _first_undecided(job: Job) -> int | None:
+    return None if job.progress.next_ms is None else job.progress.next_ms + lead_ms(job)
+
+
+def drawn_runs(
+    job: Job, known: Iterable[Occurrence], now_ms: int, skipped_until_ms: int | None = None
+) -> list[ForecastRun]:
+    """Those on record that wait for their time and will start then; what a person asked for always does.
+
+    One that runs is due as well where it is to be canceled, or ends at a deadline.
+    """
+    waiting = (one for one in known if one.state is OccurrenceState.PENDING)
+    return [_drawn(one) for one in waiting if one.manual or _will_start(job, one, now_ms, skipped_until_ms or 0)]
+
+
+def _will_start(job: Job, waiting: Occurrence, now_ms: int, not_before_ms: int) -> bool:
+    due_ms = waiting.due_ms
+    if due_ms < not_before_ms or is_beyond_window(job, waiting.nominal_ms, max(due_ms, now_ms)):
+        return False
+    return not barred_at(job, due_ms, now_ms) and blackout_at(job, due_ms) is None
+
+
+def _drawn(occurrence: Occurrence) -> ForecastRun:
     moved = MovedFrom(occurrence.scheduled_ms, occurrence.moved_by) if occurrence.moved_by else None
-    return NextRun(occurrence.nominal_ms, occurrence.due_ms, is_drawn=True, moved=moved)
-
-
-def _planned(run: ForecastRun) -> NextRun:
-    return NextRun(run.nominal_ms, run.due_ms, run.latest_ms == run.due_ms, run.moved)
+    return ForecastRun(occurrence.nominal_ms, occurrence.job, occurrence.due_ms, occurrence.due_ms, moved=moved)
 
 
 def last_outcome(reading: Reading, job: Job) -> Outcome | None:
@@ -443,24 +476,12 @@ def with_usage(reading: Reading, detail: Detail) -> Detail:
 
 
 def upcoming_runs(reading: Reading, job: Job, now_ms: int, count: int) -> list[NextRun]:
-    """The next `count` runs: those on record by when they are due, then those of the schedule."""
+    """The next `count` runs that will start, on record or not, in the order in which they do."""
     waits = skips_until(reading, job)
-    waiting = [o for o in reading.occurrences(job.id, limit=2 * count + 20) if o.state is OccurrenceState.PENDING]
-    found = sorted((_drawn(one) for one in waiting if _will_start(job, one)), key=lambda run: run.due_ms)
-    if job.progress.is_paused_at(now_ms) or not job.enabled:
-        found = []
-    if waits is not None:
-        found = [run for run in found if run.due_ms >= waits[1]]
-    upcoming = next_run(reading, job, now_ms, skipped_until_ms=None if waits is None else waits[1])
-    limit = placement_options(job).max
-    left = None if limit is None else limit - job.progress.counters.fired
-    count = count if left is None else max(min(count, left), 0)
-    if upcoming is not None and len(found) < count:
-        coming = startable(job, upcoming.nominal_ms)
-        if left is not None:
-            coming = (run for run in first_to_start(job, coming, left - len(found)) if run.runs)
-        found += [_planned(run) for run in islice(coming, count - len(found))]
-    return found[:count]
+    skipped_until = None if waits is None else waits[1]
+    drawn = drawn_runs(job, reading.occurrences(job.id, limit=2 * count + 20), now_ms, skipped_until)
+    found = islice(_coming_runs(job, drawn, now_ms, skipped_until), count)
+    return [shown for run in found if (shown := _shown(run)) is not None]
 
 
 def _running(reading: Reading, occurrence: Occurrence) -> Running:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
+from chronex.engine.plan import lead_ms
 from chronex.model.job import Job
 from chronex.text.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from chronex.text.instants import SHORT_WEEKDAYS
 from chronex.text.terminal import cell_safe
 from chronex.timing.job_schedule import excluded_instants
 from chronex.timing.zones import Zone
-from chronex.views.coming_runs import coming_starts_of
+from chronex.views.coming_runs import coming_starts_of, widest_ms
 from chronex.views.jobs import Row
 from chronex_tui.model.display import STYLES, DisplaySettings, Glyphs, local_time, sign
 from chronex_tui.model.layout import Line, Span, fit
@@ -119,16 +120,38 @@ def lanes_in(window: Window, rows: Sequence[Row], items: Iterable[RunItem], now_
 def _planned(row: Row, window: Window, now_ms: int) -> Iterable[LaneMark]:
     if row.retry is not None and window.start_ms <= row.retry.at_ms <= window.end_ms:
         yield LaneMark(row.retry.at_ms, None, "retry-due")
-    if row.next is None or row.next.due_ms > window.end_ms or row.is_paused:
+    if row.next is None or row.next.due_ms > window.end_ms:
         return
-    yield LaneMark(row.next.due_ms, None, "planned")
-    after = max(row.next.nominal_ms, now_ms, window.start_ms)
-    for due in _all_or_sampled(lambda since: planned_instants(row.job, since, window.end_ms), after, window):
-        yield LaneMark(due, None, "planned")
+    dues = (row.next.due_ms, *(run.due_ms for run in row.drawn))
+    known = {due for due in dues if window.start_ms <= due <= window.end_ms}
+    yield from (LaneMark(due, None, "planned") for due in sorted(known))
+    for due in _all_or_sampled(
+        lambda since: _undecided(row, since, window, now_ms), _undecided_from(row, window, now_ms), window
+    ):
+        if due not in known:
+            yield LaneMark(due, None, "planned")
     # What a calendar leaves out, or moves.
     since = max(now_ms, window.start_ms)
     for nominal in _all_or_sampled(lambda at: _excluded(row.job, at, window.end_ms), since, window):
         yield LaneMark(nominal, nominal, "skipped")
+
+
+def _undecided_from(row: Row, window: Window, now_ms: int) -> int:
+    """Behind what is on record, and so far before the first mark as a spread may put a run behind its instant."""
+    cursor = row.job.progress.cursor_ms
+    return max(now_ms if cursor is None else cursor, _first_mark(row, window) - widest_ms(row.job) - 1)
+
+
+def _first_mark(row: Row, window: Window) -> int:
+    """Nothing starts before the next run: what is due earlier is kept from starting."""
+    return window.start_ms if row.next is None else max(row.next.due_ms, window.start_ms)
+
+
+def _undecided(row: Row, since_ms: int, window: Window, now_ms: int) -> Iterator[int]:
+    """The starts inside the window that are not on record yet."""
+    begin, until_ms = _first_mark(row, window), window.end_ms + lead_ms(row.job)
+    starts = coming_starts_of(row.job, since_ms, until_ms, now_ms, row.drawn)
+    return (due for due in starts if begin <= due <= window.end_ms)
 
 
 def _excluded(job: Job, since_ms: int, until_ms: int) -> Iterator[int]:

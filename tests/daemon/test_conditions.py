@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +52,35 @@ def test_a_run_that_waits_in_vain_is_skipped_with_what_was_lacking(machine: Mach
     skipped = next(row for row in machine.history() if row["reason"] == wanted)
     assert '"cause": "not_met"' in machine.chronex("why", "waits", skipped["nominal"], "--format", "json").stdout
     assert not (machine.directory / "ran").exists()
+
+
+def test_a_condition_that_hangs_keeps_no_other_job_waiting(machine: Machine) -> None:
+    """All were looked at in one round, and the next began when the slowest command had been given up: after a minute."""
+    machine.write(
+        f'[jobs.hangs]\n{EVERY_SECOND}run = "true"\nwait_for = ["command:echo >> asked; exec sleep 600"]\n'
+        f'[jobs.waits]\n{EVERY_SECOND}run = "touch ran"\nwait_for = ["path:mounted"]\n'
+    )
+    daemon = started(machine)
+    asked = machine.directory / "asked"
+    until(asked.exists, "the command of the first condition")
+    until(lambda: "no such file" in machine.chronex("show", "waits").stdout, "a look at the other one")
+    (machine.directory / "mounted").mkdir()
+    until((machine.directory / "ran").exists, "the run that waited for the path")
+    assert asked.read_text() == "\n", "the first command was still being waited for"
+    assert daemon.stopped() == 0
+
+
+def test_a_condition_that_nobody_waits_for_any_more_is_not_looked_at_further(machine: Machine) -> None:
+    machine.write(
+        '[jobs.hangs]\nschedule = "@every 1s {max:1}"\nrun = "true"\nwait_at_most = "2s"\n'
+        'wait_for = ["command:echo $$ > asked; exec sleep 600"]\n'
+    )
+    daemon = started(machine)
+    asked = machine.directory / "asked"
+    until(lambda: asked.exists() and asked.read_text().strip().isdigit(), "the command of the condition")
+    until(lambda: states_of(machine) == ["skipped"], "a run that waited in vain")
+    until(lambda: not Path(f"/proc/{asked.read_text().strip()}").exists(), "the end of that command")
+    assert daemon.stopped() == 0
 
 
 def test_a_command_that_did_nothing_has_failed_and_is_tried_again(machine: Machine) -> None:

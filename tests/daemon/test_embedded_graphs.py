@@ -26,7 +26,7 @@ async def test_a_function_that_follows_another_finds_what_that_returned() -> Non
         seen.append((context.matrix["region"], context.inputs["etl.main"]["rows"]))
 
     async with engine:
-        with pytest.raises(NotPossibleError, match="takes a whole number"):
+        with pytest.raises(NotPossibleError, match="is not a whole number"):
             engine.trigger("etl", parameters={"level": "many"})
         engine.trigger("etl", parameters={"level": "2"})
         await until_async(lambda: len(seen) == 2, "both combinations of the report")

@@ -120,11 +120,21 @@ def test_what_cannot_be_is_refused_at_its_place(marked: str, code: str, words: s
     assert words in found.text
 
 
-def test_a_parent_of_another_file_is_no_mistake_and_one_that_is_misspelt_is_told() -> None:
+def test_a_parent_that_is_not_in_the_file_is_no_mistake_and_is_told_where_it_is_named() -> None:
+    """It may be of another source: the store knows, and refuses it with the same words."""
     other = read_job_file('[jobs.a]\nafter = "nightly"\nrun = "true"\n', "x", "UTC")
-    assert other.warnings == ()
-    near = read_job_file(f'{HEAD}run = "true"\n[jobs.nightly]\nafter = "aa"\nrun = "true"\n', "x", "UTC")
-    assert [one.code for one in near.warnings] == ["J104"]
+    assert [(one.code, one.line, one.column, one.text) for one in other.warnings] == [
+        (
+            "J104",
+            2,
+            9,
+            "a follows nightly, and there is no such job in this file; apply that job first, or name another one",
+        )
+    ]
+    near = read_job_file(f'{HEAD}run = "true"\n[jobs.nightly]\nafter = ["a", "aa"]\nrun = "true"\n', "x", "UTC")
+    assert [(one.column, one.text) for one in near.warnings] == [
+        (15, "nightly follows aa, and there is no such job in this file; did you mean a?")
+    ]
 
 
 @pytest.mark.parametrize(

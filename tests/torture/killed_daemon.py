@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
 from pathlib import Path
 from random import Random
 
 from chronex.clock import wall_ms
 from chronex.failpoints import POINTS
+from chronex.model.groups import GroupSettings
 from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.states import AttemptState, OccurrenceState, RunState, is_final
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore
 from tests.daemon.machine import EVERY_SECOND, Machine
+from tests.engine.simulator.group_rules import rates_exceeded
 from tests.kit.waits import until
 
 SECOND = 1000
 # Each command writes its own line in one go when it begins; a line is one start that really happened.
 NOTE_START = 'echo \\"$CHRONEX_ATTEMPT $$\\" >> starts'
+# The kernel's own word for who has the place of a group: a lock that ends with the process, however that ends.
+NOT_ALONE = 99
+ALONE = f"exec flock -n -E {NOT_ALONE} place sleep 0.3"
 
 WORKLOADS: dict[str, str] = {
     "tick": f'[jobs.plain]\n{EVERY_SECOND}run = "{NOTE_START}"\n',
@@ -49,6 +56,10 @@ WORKLOADS: dict[str, str] = {
     f'[[jobs.graph.tasks]]\nname = "two"\nrun = "{NOTE_START}"\nneeds = ["one"]\nmatrix = {{ n = [1, 2, 3] }}\nat_most = 2\n'
     f'[[jobs.graph.tasks]]\nname = "bad"\nrun = "{NOTE_START}; exit 3"\nneeds = ["one"]\non_failure = "continue"\n'
     f'[[jobs.graph.tasks]]\nname = "end"\nrun = "{NOTE_START}"\nneeds = ["two", "bad"]\nwhen = "done"\n',
+    "groups": f'[groups.place]\nlimit = 1\n[groups.pair]\nlimit = 2\nrate = "3/2s"\n'
+    f'[jobs.alone]\n{EVERY_SECOND}overlap = "queue_one"\ngroups = ["place"]\npriority = 5\nrun = "{NOTE_START}; {ALONE}"\n'
+    f'[jobs.both]\n{EVERY_SECOND}overlap = "queue"\ngroups = ["place", "pair"]\nrun = "{NOTE_START}; {ALONE}"\n'
+    f'[jobs.heavy]\n{EVERY_SECOND}overlap = "skip"\ngroups = {{ pair = 2 }}\nrun = "{NOTE_START}; exec sleep 0.3"\n',
     "hooked": f'[jobs.hooked]\n{EVERY_SECOND}overlap = "queue"\non_start = "sleep 0.1"\non_complete = "sleep 0.1"\n'
     f'run = "{NOTE_START}"\n',
 }
@@ -119,6 +130,8 @@ class KilledDaemon:
         with LmdbStore.open(self.store, create=False) as store:
             occurrences, attempts = store.view(lambda tx: _everything(Reading(tx)))
             waiting = store.view(lambda tx: _waiting(Reading(tx), occurrences))
+            exceeded = store.view(lambda tx: list(_groups_exceeded(Reading(tx), occurrences)))
+        assert exceeded == []
         _assert_every_instant_is_decided_once(occurrences)
         unended = [one for one in occurrences if not is_final(one.state) and one.id not in waiting]
         assert not unended, f"without an outcome: {unended}"
@@ -136,6 +149,7 @@ class KilledDaemon:
         for attempt in attempts:
             assert attempt.state is not AttemptState.SUCCESS or attempt.id in seen, f"{attempt.id} never ran"
             assert attempt.started_ms is not None or attempt.id not in seen
+            assert attempt.exit_code != NOT_ALONE, f"{attempt.id} found another one in its place"
         _assert_a_living_key_has_one_run(attempts)
         _assert_children_have_the_outcome_of_their_parents(occurrences)
         done = self.machine.chronex("doctor")
@@ -168,9 +182,8 @@ class KilledDaemon:
 
 def kill_at_random(machine: Machine, chance: Random, kills: int, jobs: int) -> None:
     """As many jobs as asked for, of every workload in turn, and daemons killed at random times."""
-    kinds = list(WORKLOADS.values())
     killed = KilledDaemon(machine)
-    killed.describe("".join(_numbered(kinds[number % len(kinds)], number) for number in range(jobs)))
+    killed.describe(of_every_kind(jobs))
     for _ in range(kills):
         daemon = machine.start(quiet=True)
         time.sleep(chance.uniform(0.3, 2.5))  # at a random time on purpose
@@ -180,9 +193,17 @@ def kill_at_random(machine: Machine, chance: Random, kills: int, jobs: int) -> N
     killed.check()
 
 
+def of_every_kind(count: int) -> str:
+    kinds = list(WORKLOADS.values())
+    return "".join(_numbered(kinds[number % len(kinds)], number) for number in range(count))
+
+
 def _numbered(workload: str, number: int) -> str:
-    name = workload.split("]", maxsplit=1)[0].removeprefix("[jobs.")
-    return workload.replace(f"jobs.{name}", f"jobs.{name}{number}")
+    """The same with names of its own, for its jobs and groups, wherever they are written."""
+    for name in re.findall(r"^\[(?:jobs|groups)\.(\w+)\]$", workload, re.MULTILINE):
+        workload = re.sub(rf"\b{name}\b", f"{name}{number}", workload)
+        workload = workload.replace(f"_FROM_{name.upper()}_", f"_FROM_{name.upper()}{number}_")
+    return workload
 
 
 def _everything(reading: Reading) -> tuple[list[Occurrence], list[Attempt]]:
@@ -215,13 +236,32 @@ def _assert_every_instant_is_decided_once(occurrences: list[Occurrence]) -> None
 
 def _assert_children_have_the_outcome_of_their_parents(occurrences: list[Occurrence]) -> None:
     """One for each that ended, in the same transaction: whenever the daemon was killed, there is no third case."""
-    ended = {one.nominal_ms: one.state for one in occurrences if one.job == "parent" and is_final(one.state)}
-    followers = {one.nominal_ms: one for one in occurrences if one.job == "follower"}
-    assert set(followers) == set(ended), "a child was lost or came from nowhere"
-    for nominal_ms, state in ended.items():
-        is_skipped = followers[nominal_ms].reason.code.startswith("parent_")
-        assert is_skipped == (state is not OccurrenceState.COMPLETED), followers[nominal_ms]
-        assert followers[nominal_ms].state is not OccurrenceState.FAILED, "it did not find the value of its parent"
+    for parent in {one.job for one in occurrences if one.job.startswith("parent")}:
+        child = parent.replace("parent", "follower")
+        ended = {one.nominal_ms: one.state for one in occurrences if one.job == parent and is_final(one.state)}
+        followers = {one.nominal_ms: one for one in occurrences if one.job == child}
+        assert set(followers) == set(ended), "a child was lost or came from nowhere"
+        for nominal_ms, state in ended.items():
+            is_skipped = followers[nominal_ms].reason.code.startswith("parent_")
+            assert is_skipped == (state is not OccurrenceState.COMPLETED), followers[nominal_ms]
+            assert followers[nominal_ms].state is not OccurrenceState.FAILED, (
+                "it did not find the value of its parent"
+            )
+
+
+def _groups_exceeded(reading: Reading, occurrences: list[Occurrence]) -> Iterator[str]:
+    """From its first start to its end an occurrence has its places, whoever was killed in between."""
+    jobs = {job.id: job for job in reading.jobs()}
+    ran = [(one, jobs[one.job]) for one in occurrences if one.started_ms is not None]
+    for group in reading.groups():
+        held = [(one, job.groups[group.name]) for one, job in ran if group.name in job.groups]
+        edges = [(one.started_ms or 0, weight) for one, weight in held]
+        edges += [(one.finished_ms, -weight) for one, weight in held if one.finished_ms is not None]
+        places = list(accumulate(change for _, change in sorted(edges)))
+        if group.limit is not None and max(places, default=0) > group.limit:
+            yield f"{max(places)} places of {group.name} were taken at once, and it has {group.limit}"
+    settings = [GroupSettings(group.name, group.limit, group.rate) for group in reading.groups()]
+    yield from rates_exceeded(settings, ran)
 
 
 def _assert_a_living_key_has_one_run(attempts: list[Attempt]) -> None:

@@ -11,10 +11,18 @@ from random import Random
 import pytest
 
 from chronex.failpoints import KEEPER_VARIABLE
+from chronex.jobfile import read_job_file
 from tests.daemon.machine import EVERY_SECOND, Machine
 from tests.kit.waits import until
 from tests.torture.in_parallel import drawn_for, run_in_parallel
-from tests.torture.killed_daemon import NOTE_START, OF_KEEPER, OF_KEEPER_S_BEGIN, ON_THE_WAY, KilledDaemon
+from tests.torture.killed_daemon import (
+    NOTE_START,
+    OF_KEEPER,
+    OF_KEEPER_S_BEGIN,
+    ON_THE_WAY,
+    KilledDaemon,
+    of_every_kind,
+)
 
 # Every commit kills at every point, one after the other on a store for each workload: each daemon recovers from the
 # death of the one before. Torture takes all points and workloads with each other (test_campaign.py).
@@ -27,6 +35,7 @@ QUICK = {
     "flood": ("end told:1",),
     "chain": ("end recorded:1", "update committed:9", "end told:2"),
     "graph": ("end recorded:2", "update written:12"),
+    "groups": ("update committed:9", "end recorded:2"),
 }
 
 
@@ -44,6 +53,13 @@ def one_after_the_other(workload: str, machine: Machine) -> None:
 @pytest.mark.parametrize("half", [0, 1])
 def test_a_daemon_killed_at_any_point_loses_and_doubles_nothing(tmp_path: Path, half: int) -> None:
     run_in_parallel(tmp_path, ((name, partial(one_after_the_other, name)) for name in list(QUICK)[half::2]))
+
+
+def test_fifty_jobs_of_every_kind_are_a_job_file() -> None:
+    """A copy of a job that follows another one must follow its own parent: else no daemon of that campaign starts."""
+    jobs = {job.id: job for job in read_job_file(of_every_kind(50), "chronex.toml", "UTC").jobs}
+    assert jobs["follower24"].after == ("parent24",)
+    assert jobs["both26"].groups == {"place26": 1, "pair26": 1}
 
 
 def test_a_command_that_was_not_recorded_has_not_run(machine: Machine) -> None:

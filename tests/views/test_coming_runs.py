@@ -174,8 +174,9 @@ def _check_lists(said: Previews, ran: dict[int, Occurrence], *, has_jitter: bool
     if has_jitter:
         return  # when is not known before; the forecast has the bounds
     assert said.starts == [one.due_ms for _, one in sorted(ran.items())]
-    inside = [(nominal, due) for nominal, due in said.shown if nominal <= END]
-    assert inside == [(nominal, one.due_ms) for nominal, one in sorted(ran.items())][: len(inside)]
+    begun = sorted((one.due_ms, nominal) for nominal, one in ran.items())
+    inside = [(due, nominal) for nominal, due in said.shown if nominal <= END]
+    assert inside == begun[: len(inside)], "in the order in which they start"
     assert len(inside) == min(len(said.shown), len(ran))
     assert said.listed == (said.shown[0] if said.shown else None)
 
@@ -183,7 +184,7 @@ def _check_lists(said: Previews, ran: dict[int, Occurrence], *, has_jitter: bool
 def test_a_blackout_of_a_job_that_starts_every_second_is_one_step() -> None:
     dark = JobCalendar(name="dark", days=(TODAY, TODAY + 400))
     job = Job(id="j", schedule="* * * * * *", calendars=CalendarRules(blackout=(dark,)))
-    first = next(startable(job, BEGIN))
+    first = next(startable(job, BEGIN, BEGIN))
     assert first.nominal_ms == (TODAY + 401) * DAY
     assert list(coming_starts_of(job, BEGIN, BEGIN + 300 * DAY)) == []
 

@@ -142,3 +142,19 @@ def test_an_editor_says_what_keeps_a_job_from_its_schedule(keys: str) -> None:
         assert words in found.markdown, found.markdown
     hinted = [hint.label for hint in hints(analysis, 0, len(head + keys), BEGIN)]
     assert bool(hinted) == ("- " in HOVERED[keys][0])
+
+
+def test_an_editor_counts_max_by_starts_and_not_by_instants() -> None:
+    """A spread may put a later instant first, and what `max` leaves is what starts first."""
+    spread = 'spread = { duration = "26h", mode = "around" }'
+    text = f'[scheduler]\ntimezone = "{ZONE}"\n[jobs.a]\nschedule = "30 */2 * * * {{max:4}}"\nrun = "true"\noverlap = "allow"\n{spread}\n'
+    machine = SimulatedMachine(read_job_file(text, "chronex.toml", ZONE, BEGIN).jobs, start=START, slots=500)
+    machine.run_until(END)
+    began = sorted(one.due_ms for one in happened(machine, "a").values() if one.started_ms is not None)
+    analysis = analysed(text)
+    site = analysis.sites[0]
+    schedule = schedule_of(site, BEGIN)
+    assert schedule is not None
+    said = coming_starts(analysis, site, schedule, BEGIN, 5).starts
+    assert [one.due_ms for one in said] == began
+    assert [one.due_ms for one in coming_starts(analysis, site, schedule, BEGIN, 2).starts] == began[:2]

@@ -14,6 +14,7 @@ from chronex.cli.options import (
     JobName,
     ReasonText,
     StorePath,
+    UsageError,
     check_format,
     choose,
     choose_zone,
@@ -110,6 +111,8 @@ def _plan(session: StoreSession, asked: BackfillRequest) -> BackfillPlan:
 
     zone = choose_zone(session.read(lambda reading: job_named(reading, asked.job)).timezone).zone
     begin, end = read_instant(asked.since, zone, "--from"), read_instant(asked.until, zone, "--to")
+    if begin > end:
+        raise UsageError("--to is before --from: a backfill has the times from --from on that come before --to")
     return session.read(lambda reading: plan_backfill(reading, asked.job, begin, end, BackfillScope(asked.only)))
 
 

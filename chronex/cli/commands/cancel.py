@@ -40,11 +40,11 @@ def run_cancel(named: str, reason: str, *, wait: bool, store: str | None, form: 
     """0: it is over, or its daemon was asked to stop it. An occurrence that had ended raises NotPossibleError."""
     from chronex.cli.store_session import open_session
     from chronex.engine import commands
-    from chronex.engine.commands.names import is_job
+    from chronex.engine.commands.names import is_id, is_job
     from chronex.model.states import is_final
 
     with open_session(store) as session:
-        of_job = session.read(lambda reading: is_job(reading, named))
+        of_job = session.read(lambda reading: is_job(reading, named)) or not is_id(named)
         if of_job:
             done = session.change(
                 lambda records: commands.cancel_job(records, named, session.actor, reason), use_reserve=True

@@ -91,5 +91,7 @@ def cancel_job(records: Records, name: str, actor: Actor, reason: str = "") -> l
     job = job_named(records, name)
     found = [one for each in (job, *records.targets(job.id)) for one in open_occurrences(records, each)]
     if not found:
-        raise NotPossibleError(f"nothing of {job.shown_name} runs or waits; chronex pause holds its schedule")
+        raise NotPossibleError(
+            f"nothing of {job.shown_name} runs or waits; chronex pause {job.shown_name} holds its schedule"
+        )
     return [cancel(records, one, actor, reason) for one in found]

@@ -73,6 +73,11 @@ def is_job(reading: Reading, text: str) -> bool:
     return "@" not in text and is_name(text) and reading.job(job_id_named(reading, text)) is not None
 
 
+def is_id(text: str) -> bool:
+    """Is this written as an occurrence, a run or an attempt is named: by an id, or by JOB@TIME?"""
+    return "@" in text or text.startswith(tuple(_FULL))
+
+
 def job_id_named(reading: Reading, name: str) -> str:
     """The id of the job of that name, also of one that was removed and has a history; else the name itself."""
     for found in (name, _made_id(name)):

@@ -262,7 +262,7 @@ def _checked_value(job: Job, name: str, value: str) -> str:
         hint = f"did you mean {meant}?" if meant else f"it has {', '.join(job.parameters)}"
         raise NotPossibleError(f"{job.id} has no parameter {name[:40]!r}; {hint}")
     if problem := problem_with(known, value):
-        raise NotPossibleError(f"the parameter {name} of {job.id} takes {_takes(known)}: {value[:40]!r} {problem}")
+        raise NotPossibleError(f"the parameter {name} of {job.id}: {value[:40]!r} {problem}")
     return normal_text(known, value)
 
 

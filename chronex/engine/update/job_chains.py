@@ -7,10 +7,9 @@ from itertools import pairwise
 
 from chronex.engine.update.sources import PlaceOfParent, no_place
 from chronex.errors import ChainProblem, JobChainError
-from chronex.model.circles import circle_in
+from chronex.model.circles import circle_in, no_such_parent
 from chronex.model.job import Job
 from chronex.model.policies import RunOn
-from chronex.text.suggestions import nearest
 
 # One end may decide about all that follow, one inside the other, in one transaction.
 LONGEST_CHAIN = 50
@@ -56,9 +55,7 @@ def _why_not(name: str, parent: str, before: Mapping[str, Job], after: Mapping[s
         of_other = f" of {other}" if other.startswith("/") and other != before[parent].source else ""
         way = f"{name} -> {parent}"
         return f"{parent} would be removed, and {name}{of_other} follows it ({way}); remove both, or neither"
-    meant = nearest(parent, (one for one in after if one != name))
-    hint = f"did you mean {meant}?" if meant else "apply that job first, or name another one"
-    return f"{name} follows {parent}, and there is no such job; {hint}"
+    return "; ".join(no_such_parent(name, parent, after))
 
 
 def _longest(following: Mapping[str, Job]) -> list[str]:

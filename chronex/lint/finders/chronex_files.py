@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from chronex.jobfile.entries import WrittenSchedule
@@ -34,6 +36,7 @@ def find_jobs(document: Document, assume: Assumptions) -> FinderResult:
     inspected = inspect_job_file(document.text, document.path, assume.zone.name, assume.reference_ms)
     sites = [_job_file_site(schedule, document, assume) for schedule in inspected.schedules]
     findings = [*_zones(inspected), *job_file_findings(document, inspected)]
+    findings = [one for one in findings if one.code != "J104" or not _is_job_beside(document, one)]
     schedules = list(zip(sites, inspected.schedules, strict=True))
     for site, schedule in schedules:
         findings.extend(slow_retries(site, schedule.retry, assume.reference_ms))
@@ -42,6 +45,28 @@ def find_jobs(document: Document, assume: Assumptions) -> FinderResult:
     if not inspected.problems:  # what is refused is put right first
         findings.extend(jobs_without_timeout(document, [site for site, one in schedules if not one.has_timeout]))
     return FinderResult(sites, findings, inspected.jobs)
+
+
+# So many files of a directory of jobs are read for the name of one that another follows.
+_MOST_BESIDE, _MOST_BYTES_BESIDE = 200, 1 << 20
+
+
+def _is_job_beside(document: Document, unknown: LintFinding) -> bool:
+    """Has another file of the directory the job of this name? A directory of job files is applied as one."""
+    name = document.text[unknown.start : unknown.end].strip("\"'")
+    own = Path(document.path)
+    others = (path for path in sorted(own.parent.glob("*.toml"))[:_MOST_BESIDE] if path.name != own.name)
+    return any(name in _jobs_of(path) for path in others)
+
+
+def _jobs_of(path: Path) -> Mapping[str, object]:
+    try:
+        if not path.is_file() or path.stat().st_size > _MOST_BYTES_BESIDE:
+            return {}
+        jobs = tomllib.loads(path.read_text("utf-8")).get("jobs")
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return jobs if isinstance(jobs, dict) else {}
 
 
 def find_triggers(document: Document, assume: Assumptions) -> FinderResult:

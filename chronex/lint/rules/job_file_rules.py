@@ -118,8 +118,8 @@ READER_RULES = (
           '[jobs.backup]\nschedule = "TZ=UTC 17 3 * * *"\ntimezone = "Europe/Berlin"\nrun = "backup"\n',
           '[jobs.backup]\nschedule = "17 3 * * *"\ntimezone = "Europe/Berlin"\nrun = "backup"\n', WARNING),
     J102,
-    _rule("J104", "a job to follow that is not in this file", "A job may follow one of another file, which must then be applied "
-          "before it. This name is nearly that of a job in this file.",
+    _rule("J104", "a job to follow that is not in this file", "Neither this file nor one beside it has the job. A job may "
+          "follow one of another source, which must then be applied before it; where there is none, applying this file is refused.",
           f'{_JOB}\n[jobs.report]\nafter = "backups"\nrun = "report"\n',
           f'{_JOB}\n[jobs.report]\nafter = "backup"\nrun = "report"\n', WARNING),
     _rule("J103", "a pause shorter than a second", "The next attempt comes a second after a failed one at the earliest: "

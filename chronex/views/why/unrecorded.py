@@ -15,7 +15,6 @@ from chronex.model.job import Job
 from chronex.model.occurrence import MissedSpan, Occurrence
 from chronex.model.policies import OverlapPolicy, RecoveryStrategy
 from chronex.model.reasons import ReasonCode, text_of
-from chronex.model.states import OccurrenceState
 from chronex.storage import journal
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
@@ -23,7 +22,7 @@ from chronex.timing.job_schedule import moved_from, options_of
 from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import Zone
 from chronex.views.coming_runs import ForecastRun, first_to_start, forecast_all, forecast_run
-from chronex.views.jobs import lacking_functions, named, unstopped
+from chronex.views.jobs import drawn_runs, lacking_functions, named, unstopped
 from chronex.views.nodes import WATCHED, Watch
 from chronex.views.why.across_nodes import lacking_node, waits_words
 from chronex.views.why.answer import NO_NAMES, Cause, Link, Source, WhyAnswer, cause_of, stamp
@@ -232,7 +231,7 @@ def _coming(
     links = [Link(f"'{job.schedule}' matches this time (version {job.version})", None, Source.SCHEDULE)]
     if note := clock_note(job, instant_ms):
         links.append(Link(note, None, Source.SCHEDULE))
-    expected = forecast_run(job, instant_ms)
+    expected = forecast_run(job, instant_ms, now_ms)
     barred = _barred(reading, job, expected, now_ms, zone)
     if barred is not None:
         return barred._replace(links=[*links, *barred.links])
@@ -253,7 +252,7 @@ def _coming(
         end = f"its window ends at {stamp(instant_ms + (options_of(job).window or 0), zone)}"
         summary = f"it will be skipped: it is due at {stamp(due, zone)}, and {end}"
         return Finding(Cause.WINDOW_EXCEEDED, summary, [*links, *placed, Link(end, None, Source.POLICY)])
-    if (skipped := _skipped_for_retry(reading, job, instant_ms, zone)) is not None:
+    if (skipped := _skipped_for_retry(reading, job, expected, zone)) is not None:
         return skipped._replace(links=[*links, *placed, *skipped.links])
     start = f"from {stamp(due, zone)} on" if options_of(job).jitter else f"at {stamp(due, zone)}"
     risks = [Link(f"unless {risk}", None, Source.POLICY) for risk in _risks(reading, job)]
@@ -263,10 +262,10 @@ def _coming(
     return Finding(Cause.WILL_RUN, summary, [*links, *placed, *risks], {"due_ms": due})
 
 
-def _skipped_for_retry(reading: Reading, job: Job, instant_ms: int, zone: Zone) -> Finding | None:
+def _skipped_for_retry(reading: Reading, job: Job, expected: ForecastRun, zone: Zone) -> Finding | None:
     """An earlier one waits for its retry longer than until this is due."""
     waits = skips_until(reading, job)
-    if waits is None or forecast_run(job, instant_ms).latest_ms >= waits[1]:
+    if waits is None or expected.latest_ms >= waits[1]:
         return None
     earlier, until_ms = waits
     fact = f"that of {stamp(earlier.nominal_ms, zone)} waits for its retry until {stamp(until_ms, zone)}"
@@ -306,13 +305,13 @@ def _barred(reading: Reading, job: Job, expected: ForecastRun, now_ms: int, zone
 
 
 def _is_left(reading: Reading, job: Job, expected: ForecastRun, left: int, now_ms: int) -> bool:
-    """Is it one of the executions that `max` leaves? Those on record that wait for their time come first."""
-    left -= sum(one.state is OccurrenceState.PENDING for one in reading.occurrences(job.id))
+    """Is it one of the executions that `max` leaves, beside those on record that wait for their time?"""
     if left <= 0:
         return False
+    drawn = drawn_runs(job, reading.occurrences(job.id), now_ms)
     since = job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms
     until = expected.due_ms + lead_ms(job)  # what is planned later starts later
-    coming = first_to_start(job, forecast_all(job, since, max(until, expected.nominal_ms)), left)
+    coming = first_to_start(job, forecast_all(job, since, max(until, expected.nominal_ms), now_ms), left, drawn)
     found = next((run for run in coming if run.nominal_ms == expected.nominal_ms), None)
     return found is not None and found.reason.code is not ReasonCode.MAX_REACHED
 

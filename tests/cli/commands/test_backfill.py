@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from chronex.cli.commands.backfill import BackfillRequest, run_backfill
+from chronex.cli.options import UsageError
 from chronex.cli.store_session import StoreSession
 from chronex.clock import wall_ms
 from chronex.engine.engine import Engine
@@ -30,6 +31,8 @@ def test_a_dry_run_lists_and_changes_nothing(place: Place, capsys: Capture) -> N
     nothing = YEARS._replace(until=YEARS.since)
     assert run_backfill(nothing, place.path, "text", dry_run=False) == 0
     assert "0 to run" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="--to is before --from"):
+        run_backfill(YEARS._replace(since=YEARS.until, until=YEARS.since), place.path, "text", dry_run=True)
 
 
 def test_without_a_daemon_nothing_is_asked_for(place: Place, capsys: Capture) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chronex.cli.commands import cancel
-from chronex.errors import NotPossibleError
+from chronex.errors import NotPossibleError, UnknownJobError
 from tests.cli.small_store import Capture, Place, run_trigger, said, triggered
 
 
@@ -31,8 +31,10 @@ def test_a_job_is_canceled_with_all_that_is_open_of_it(place: Place, capsys: Cap
     running = triggered(place, capsys, "running")
     assert cancel.run_cancel("a", "", wait=False, store=place.path, form="json") == 0
     assert [(one["id"], one["stopping"]) for one in said(capsys)] == [(running, True)]
-    with pytest.raises(NotPossibleError, match="nothing of b runs or waits"):
+    with pytest.raises(NotPossibleError, match="nothing of b runs or waits; chronex pause b holds its schedule"):
         cancel.run_cancel("b", "", wait=False, store=place.path, form="text")
+    with pytest.raises(UnknownJobError, match="no job 'nightly'"):
+        cancel.run_cancel("nightly", "", wait=False, store=place.path, form="text")
 
 
 def test_what_was_triggered_and_waits_for_a_scheduler_is_open_too(place: Place, capsys: Capture) -> None:

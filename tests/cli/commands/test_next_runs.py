@@ -54,6 +54,13 @@ def test_a_calendar_that_is_not_understood_is_told(chronex: Chronex, given: tupl
     assert said in done.err
 
 
+@pytest.mark.parametrize("command", ["next", "explain"])
+def test_an_interval_is_moved_to_no_other_day(chronex: Chronex, command: str) -> None:
+    done = chronex(command, "@every 5h", "--calendar", "weekdays=SAT", "--on-excluded", "next_workday")
+    assert (done.code, done.out) == (2, "")
+    assert "an interval has no time of the day to keep on another day" in done.err
+
+
 def test_next_without_an_occurrence_says_so_and_exits_1(chronex: Chronex) -> None:
     done = chronex("next", "0 0 30 2 *", "--from", "2027-01-01")
     assert (done.code, done.out) == (1, "")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from chronex.cli.commands import pause
+from chronex.cli.commands.show import run_show
 from chronex.errors import ChronexError
 from tests.cli.small_store import Capture, Place, said
 
@@ -21,6 +22,12 @@ def test_pause_and_resume(place: Place, capsys: Capture) -> None:
     assert pause.run_resume("a", place.path, "text") == 0
     assert capsys.readouterr().out == "resumed a\na was not paused\n"
     assert not place.job("a").progress.paused
+
+
+def test_a_paused_job_shows_that_nothing_runs_until_it_is_resumed(place: Place, capsys: Capture) -> None:
+    assert pause.run_pause("a", None, place.path, "text") == 0
+    assert run_show("a", place.path, "text") == 0
+    assert "next       none until it is resumed\n" in capsys.readouterr().out
 
 
 def test_many_are_paused_and_resumed_together(place: Place, capsys: Capture) -> None:

@@ -43,11 +43,11 @@ def test_a_trigger_gives_its_own_over_the_defaults() -> None:
         ({}, r"job needs the parameter region \(one of eu, us\)"),
         (
             {"region": "ue"},
-            "the parameter region of job takes one of eu, us: 'ue' is none of eu, us; did you mean eu?",
+            "the parameter region of job: 'ue' is none of eu, us; did you mean eu?",
         ),
         (
             {"region": "eu", "level": "two"},
-            "the parameter level of job takes a whole number: 'two' is not a whole number",
+            "the parameter level of job: 'two' is not a whole number",
         ),
         ({"region": "eu", "levl": "2"}, "job has no parameter 'levl'; did you mean level?"),
         ({"region": "eu", "quite-another": "2"}, "it has level, region, note"),
@@ -80,6 +80,6 @@ def test_a_replay_is_checked_against_the_version_that_runs() -> None:
         found = stepped.store.update(lambda tx: replay(Records(tx, at), original, ANN, "again", as_of=as_of))
         return found.occurrence.parameters
 
-    with pytest.raises(NotPossibleError, match="the parameter region of job takes one of us"):
+    with pytest.raises(NotPossibleError, match=r"the parameter region of job: .* is none of us"):
         again("now", FIRST + 3)
     assert again("then", FIRST + 4) == {"level": "1", "region": "eu"}
