@@ -288,7 +288,8 @@ def _entry(line: str, origin: str, context: _Context, names: JobNames, mail: Mai
     pattern = pattern_of(found.schedule, rules)
     if isinstance(reading, CronRefusal) or pattern is None:
         return Lost(origin, line.strip(), _why_not(reading, program))
-    if any(field.day_rules and read_field(spec, field.text) is None for spec, field in _specified(reading)):
+    written = [(spec, _field_as_read(spec, field)) for spec, field in _specified(reading) if field.day_rules]
+    if any(read_field(spec, text) is None for spec, text in written):
         return Lost(origin, line.strip(), _OTHER_DAYS)
     schedule, notes = _as_read(found.schedule, reading), [*_notes(found, context)]
     if found.schedule != schedule:
@@ -358,8 +359,6 @@ def _why_not(reading: CronReading | CronRefusal, program: CronProgram) -> str:
         return f"{program.title} itself does not understand this schedule"
     if reading.is_random:
         return f"{program.title} chooses the time by chance; see jitter and spread"
-    if any(field.zero_in_front for field in reading.fields):
-        return f"{program.title} may read a month or weekday with a zero in front as 0; write it without"
     if reading.fields:
         return f"{program.title} takes this schedule and never runs it: a range runs backwards"
     return "its times cannot be carried over"
@@ -379,6 +378,8 @@ def _as_read(schedule: str, reading: CronReading) -> str:
 def _field_as_read(spec: FieldSpec, field: CronField) -> str:
     if field.is_free and ("*" in field.text.split(",") or field.text == "*/1"):
         return "*"
+    if field.day_rules and field.other_weekday is not None:
+        return ",".join([*map(str, sorted(field.values)), *field.day_rules])
     if field.day_rules:  # days by their place in the month are written alike, and the proof compares them
         return field.text
     mine, values = read_field(spec, field.text), sorted(v for v in field.values if v >= spec.low)

@@ -62,7 +62,7 @@ E139 = Rule(
     "The program takes the line and makes something else of it. Debian's cron leaves out what follows a value: "
     "`4~59` is 4, `FRI#2` is every Friday. Vixie's crons take a range that runs backwards and match nothing with it. "
     "BusyBox counts the days of `*/2` from 0, and leaves the step of `5/10` out. supercronic takes a range that runs "
-    "backwards if it has a step, and its parser has no months and weekdays with a zero in front.",
+    "backwards if it has a step, reads a weekday with a zero in front as Sunday, and `0-7` as 0-0.",
     bad=crontab("0 22-6 * * * /usr/local/bin/poll\n"),
     good=crontab("0 22-23,0-6 * * * /usr/local/bin/poll\n"),
     messages={
@@ -79,11 +79,9 @@ E139 = Rule(
         ),
         "step without effect": Message("{host} leaves out the step of {value}", "write a range before the slash"),
         "weekday with a zero": Message(
-            "{host} may read {value} as Sunday: its parser knows no zero in front of a weekday", "write {meant}"
+            "{host} reads {value} as Sunday: its parser knows no zero in front of a weekday", "write {meant}"
         ),
-        "month with a zero": Message(
-            "{host} may read {value} as month 0: its parser knows no zero in front of a month", "write {meant}"
-        ),
+        "seven in a range": Message("{host} reads {value} as {kept}, because its 7 is 0", "write {meant}"),
         "both days": Message(
             "{host} runs it only when both day fields match; other crons run it when either does",
             "write * in one of them",
