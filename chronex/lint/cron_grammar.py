@@ -273,6 +273,7 @@ class _VixieReader:
 
 def _as_c_int(digits: str) -> int:
     """As atoi has it: a number too large for 32 bits comes out as another one."""
+    digits = digits.lstrip("0") or "0"
     number = int(digits) if len(digits) < 19 else (1 << 63) - 1
     number &= 0xFFFF_FFFF
     return number - (1 << 32) if number >= 1 << 31 else number
