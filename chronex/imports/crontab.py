@@ -18,6 +18,7 @@ from chronex.imports.oracle import CronPattern, instants, pattern_of, rules_of
 from chronex.jobfile.notify_table import MOST_ADDRESSES, SENDMAIL, is_mail_address
 from chronex.lint.cron_grammar import CronField, CronReading, CronRefusal, read_schedule
 from chronex.lint.cron_programs import DEBIAN, CronProgram
+from chronex.lint.cron_variables import CronVariable, read_variable
 from chronex.timing.zones import Zone, load_zone
 
 # MAILTO of a crontab as channels: who was sent what commands printed is sent it again, and told of failures.
@@ -46,12 +47,6 @@ class MailChannels:
         return {"to": [self._names[addresses]], "on": list(_EVENTS)}
 
 
-_ASSIGNMENT = re.compile(r"""\s*("[^"]*"|'[^']*'|[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*""")
-# What Debian's cron takes for a variable: nothing may follow a quoted value, and an empty one wants quotes.
-_DEBIAN_VARIABLE = re.compile(
-    r"""[ \t]*(?:"[^"]*"|'[^']*'|[^\s=]+)\s*=\s*(?:"[^"]*"\s*|'[^']*'\s*|[^\s"'].*)""", re.DOTALL
-)
-_LONGEST_COMMAND = 998  # of Debian's cron, in bytes
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SCHEDULE = re.compile(r"\s*(@[A-Za-z_]+|\S+(?:\s+\S+){4})(?:\s+(.*))?")
 _STDIN = "CRON_STDIN"
@@ -162,9 +157,10 @@ def read_crontab(
     found = Import("crontab", zone.name, {}, [], [], channels=mail.tables)
     mails_account = file.program.mails_account and file.host is not None and file.host.sends_mail
     names, context = names or JobNames(), _Context({}, zone, file, mails_account=mails_account)
-    faults = list[str]()
+    faults, by_release = list[str](), list[str]()
     for number, line in enumerate(lines_of(text), 1):
         origin, stripped = file.line(number), line.strip()
+        variable = read_variable(line, file.program)
         if file.program.ignores_faulty_files and _is_fault(line, file):
             faults.append(f"line {number}")
         if _has_other_bytes(line) and not stripped.startswith("#"):
@@ -174,17 +170,21 @@ def read_crontab(
             context = context._replace(comment=())
         elif stripped.startswith("#"):
             context = context._replace(comment=(*context.comment, plain_text(stripped.lstrip("# ").rstrip())))
-        elif (variable := _ASSIGNMENT.fullmatch(line)) is not None:
-            name, value = variable[1].strip("\"'"), _unquoted(variable[2])
-            if name == "MAILTO":
-                context = _with_mail(context, value.strip(), origin, found.lost, mail)
+        elif isinstance(variable, CronVariable):
+            if file.program is DEBIAN and variable.is_bare_and_empty:
+                by_release.append(f"line {number} (before Debian 13)")
+            elif file.program is DEBIAN and variable.is_unsafe_address:
+                by_release.append(f"line {number} (since Debian 13)")
+            if variable.name == "MAILTO":
+                context = _with_mail(context, variable.value.strip(), origin, found.lost, mail)
             else:
-                context = _with_variable(context, name, value, origin, found.lost)
+                context = _with_variable(context, variable.name, variable.value, origin, found.lost)
         else:
             found.add(_entry(line, origin, context, names, mail))
             context = context._replace(comment=())
     if file.program.ignores_faulty_files and text and not text.endswith("\n"):
         faults.append("the missing end of its last line")
+    faults += by_release
     return _as_ignored(found, faults[0], file.program) if faults else found
 
 
@@ -204,10 +204,12 @@ def plain_text(text: str) -> str:
 
 def _is_fault(line: str, file: CrontabFile) -> bool:
     """Whether Debian's cron can make nothing of the line, as 3.0pl1-162 was seen to do."""
-    if not line.strip(" \t") or line.lstrip(" \t").startswith("#") or _DEBIAN_VARIABLE.fullmatch(line):
+    if not line.strip(" \t") or line.lstrip(" \t").startswith("#"):
         return False
-    found = _split(line, file)
-    if found is None or len(found.command.encode("utf-8", "surrogateescape")) > _LONGEST_COMMAND:
+    if isinstance(read_variable(line, file.program), CronVariable):
+        return False
+    found, most = _split(line, file), file.program.longest_line
+    if found is None or (most is not None and len(found.command.encode("utf-8", "surrogateescape")) > most):
         return True
     is_nickname = found.schedule.lower() in file.program.nicknames
     return not is_nickname and isinstance(read_schedule(found.schedule, file.program), CronRefusal)
@@ -225,10 +227,6 @@ def _with_mail(context: _Context, value: str, origin: str, lost: list[Lost], mai
     if value and notify is None:
         lost.append(Lost(origin, f"MAILTO={value}", _NO_ADDRESS))
     return context._replace(comment=(), notify=notify, mails_account=False)
-
-
-def _unquoted(value: str) -> str:
-    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
 
 
 def _with_variable(context: _Context, name: str, value: str, origin: str, lost: list[Lost]) -> _Context:
@@ -288,7 +286,8 @@ def _entry(line: str, origin: str, context: _Context, names: JobNames, mail: Mai
     pattern = pattern_of(found.schedule, rules)
     if isinstance(reading, CronRefusal) or pattern is None:
         return Lost(origin, line.strip(), _why_not(reading, program))
-    if any(field.day_rules and read_field(spec, field.text) is None for spec, field in _specified(reading)):
+    written = [(spec, _field_as_read(spec, field)) for spec, field in _specified(reading) if field.day_rules]
+    if any(read_field(spec, text) is None for spec, text in written):
         return Lost(origin, line.strip(), _OTHER_DAYS)
     schedule, notes = _as_read(found.schedule, reading), [*_notes(found, context)]
     if found.schedule != schedule:
@@ -358,8 +357,6 @@ def _why_not(reading: CronReading | CronRefusal, program: CronProgram) -> str:
         return f"{program.title} itself does not understand this schedule"
     if reading.is_random:
         return f"{program.title} chooses the time by chance; see jitter and spread"
-    if any(field.zero_in_front for field in reading.fields):
-        return f"{program.title} may read a month or weekday with a zero in front as 0; write it without"
     if reading.fields:
         return f"{program.title} takes this schedule and never runs it: a range runs backwards"
     return "its times cannot be carried over"
@@ -379,6 +376,8 @@ def _as_read(schedule: str, reading: CronReading) -> str:
 def _field_as_read(spec: FieldSpec, field: CronField) -> str:
     if field.is_free and ("*" in field.text.split(",") or field.text == "*/1"):
         return "*"
+    if field.day_rules and field.other_weekday is not None:
+        return ",".join([*map(str, sorted(field.values)), *field.day_rules])
     if field.day_rules:  # days by their place in the month are written alike, and the proof compares them
         return field.text
     mine, values = read_field(spec, field.text), sorted(v for v in field.values if v >= spec.low)

@@ -133,8 +133,6 @@ def _pattern_of_cron(text: str, program: CronProgram) -> CronPattern | None:
         return None
     if not reading.ever_matches:
         return None
-    if any(field.zero_in_front for field in reading.fields):
-        return None  # what the program makes of it was not seen
     minutes, hours, days, months, weekdays = reading.fields
     return CronPattern(
         minutes.values, hours.values, days.values, months.values, weekdays.values,

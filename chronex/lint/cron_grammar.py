@@ -52,7 +52,7 @@ class CronField(NamedTuple):
     used: int = 0
     backwards: tuple[int, int] | None = None  # the part of the text that is a range without a value
     day_rules: tuple[str, ...] = ()  # days by their place, which `values` does not have: `l`, `15w`, `fri#2`
-    zero_in_front: tuple[int, int] | None = None  # the part with a number that may be read as 0
+    other_weekday: tuple[int, int] | None = None  # the part whose number is read as Sunday and was meant otherwise
 
 
 class CronReading(NamedTuple):
@@ -273,6 +273,7 @@ class _VixieReader:
 
 def _as_c_int(digits: str) -> int:
     """As atoi has it: a number too large for 32 bits comes out as another one."""
+    digits = digits.lstrip("0") or "0"
     number = int(digits) if len(digits) < 19 else (1 << 63) - 1
     number &= 0xFFFF_FFFF
     return number - (1 << 32) if number >= 1 << 31 else number
@@ -403,9 +404,9 @@ _SUPERCRONIC_DAYS = (
     re.compile(r"l|lw|(?:0?[1-9]|[12][0-9]|3[01])w"),
     re.compile(r"(?:0?[0-7]|[a-z]{3,9})(?:l|#[1-5])"),
 )
-# Its parser looks months and weekdays up in a table without these spellings, and takes what is not there for 0. That
-# is how the library behaves which it was made from (cronexpr, as Debian has it); supercronic itself was not tried.
-_ZERO_IN_FRONT = {3: re.compile(r"(?<![0-9/])0[1-9]"), 4: re.compile(r"(?<![0-9/#])0[1-6]")}
+# Its parser looks weekdays up in a table without a zero in front, and takes what is not there for 0; months had the
+# same fault until January 2023. 7 is in that table as 0, also at the end of a range and in front of a step.
+_OTHER_WEEKDAY = re.compile(r"(?<![0-9/#])0[1-6]|(?<![0-9/])00?-0?7(?:/[0-9]+)?|(?<![0-9/-])0?7/[0-9]+")
 
 
 def _supercronic(text: str, number: int) -> CronField:
@@ -419,7 +420,7 @@ def _supercronic(text: str, number: int) -> CronField:
             is_free = True
             values.update(range(bounds.low, bounds.high + 1))
         elif number in (2, 4) and _SUPERCRONIC_DAYS[number == 4].fullmatch(element):
-            day_rules.append(element)
+            day_rules.append(re.sub("^0[0-7]", "0", element) if number == 4 else element)
         elif element and (found := _supercronic_range(element, bounds, at)):
             values.update(found)
         elif element:
@@ -427,9 +428,9 @@ def _supercronic(text: str, number: int) -> CronField:
         at += len(element) + 1
     if not text.strip(","):
         raise _StopError(0, len(text), "not a value")
-    zero = _ZERO_IN_FRONT[number].search(text) if number in _ZERO_IN_FRONT else None
-    rules, doubtful = tuple(day_rules), zero.span() if zero else None
-    return CronField(text, 0, frozenset(values), is_free, False, len(text), backwards, rules, doubtful)
+    other = _OTHER_WEEKDAY.search(text) if number == 4 else None
+    rules, part = tuple(day_rules), other.span() if other else None
+    return CronField(text, 0, frozenset(values), is_free, False, len(text), backwards, rules, part)
 
 
 def _supercronic_range(element: str, bounds: _Bounds, at: int) -> range:
@@ -454,7 +455,9 @@ def _supercronic_range(element: str, bounds: _Bounds, at: int) -> range:
 def _supercronic_value(word: str, bounds: _Bounds, at: int) -> int:
     """A number of one or two digits, or a name, short or written out."""
     if word.isdigit() and len(word) <= 2:
-        value = int(word) % 7 if bounds.high == 6 and int(word) == 7 else int(word)
+        value = int(word)
+        if bounds.high == 6 and (value == 7 or (word[0] == "0" and value < 7)):
+            return 0
         if bounds.low <= value <= bounds.high:
             return value
         raise _StopError(at, at + len(word), "out of range")

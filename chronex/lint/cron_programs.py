@@ -34,6 +34,7 @@ class CronProgram(NamedTuple):
     runs_without_home: bool = False  # a command whose home does not exist, in another directory
     ignores_faulty_files: bool = False  # one line that it cannot read, and no line of the file is run
     follows_the_clock: bool = False  # also for fixed times: not made up for after a gap, repeated in an overlap
+    longest_line: int | None = None  # in bytes: a longer command is refused, of a longer variable the rest left out
     clock_rule_is_known: bool = True  # False: what it does on the days on which the clock is set was never seen
 
 
@@ -44,6 +45,7 @@ DEBIAN = CronProgram(
     mails_account=True,
     runs_without_home=True,
     ignores_faulty_files=True,
+    longest_line=998,
 )
 CRONIE = CronProgram(
     "cronie",

@@ -159,14 +159,22 @@ def _misread_part(number: int, field: CronField, program: CronProgram, *, is_dea
         start, end = field.backwards
         is_empty = is_dead and not field.values and not field.day_rules
         return _Misread(text[start:end], "backwards" if is_empty else "backwards in a list", start)
-    if field.zero_in_front is not None:
-        start, end = field.zero_in_front
-        case = "weekday with a zero" if number == 4 else "month with a zero"
-        meant = text[start + 1 : end]
-        return _Misread(text[start:end], case, start, fix=meant, names={"meant": meant})
+    if field.other_weekday is not None:
+        return _misread_weekday(text, *field.other_weekday)
     if program is BUSYBOX and number == 2 and (step := _STEPPED_DAYS.fullmatch(text)):
         shown = ", ".join(str(day) for day in sorted(field.values - {0})[:3])
         return _Misread(text, "days from 0", fix=f"1-31/{step[1]}", names={"days": shown})
     if program in (BUSYBOX, BCRON) and _STEP_ON_ONE_VALUE.fullmatch(text):
         return _Misread(text, "step without effect")
     return None
+
+
+def _misread_weekday(text: str, start: int, end: int) -> _Misread:
+    """`05` is meant as 5; `0-7` as the whole week, of which supercronic makes 0-0; `7/2` was hardly meant as 0/2."""
+    part = text[start:end]
+    if part.isdigit():
+        return _Misread(part, "weekday with a zero", start, fix=part[1:], names={"meant": part[1:]})
+    body, slash, step = part.partition("/")
+    kept = f"{'0-0' if '-' in body else '0'}{slash}{step}"
+    meant = f"0-6{slash}{step}" if body.lstrip("0").startswith("-") else "0"
+    return _Misread(part, "seven in a range", start, fix=meant, names={"kept": quoted(kept), "meant": meant})

@@ -72,7 +72,12 @@ def test_every_instant_of_five_years_is_the_same(name: str) -> None:
         ("0 12 L * *,MON x", SUPERCRONIC, "0 12 L * *", None),
         ("0 12 1,15W * * x", SUPERCRONIC, None, "Chronex does not read days written like this; give each a line of its own, with short names"),
         ("0 22-6/2 * * * x", SUPERCRONIC, None, "supercronic takes this schedule and never runs it: a range runs backwards"),
-        ("0 9 * * 05 x", SUPERCRONIC, None, "supercronic may read a month or weekday with a zero in front as 0; write it without"),
+        # It knows no zero in front of a weekday and takes it for 0; to it 7 is 0 in a range too.
+        ("0 9 * * 05 x", SUPERCRONIC, "0 9 * * 0", None),
+        ("0 9 * * 05#2 x", SUPERCRONIC, "0 9 * * 0#2", None),
+        ("0 9 * * 0-7 x", SUPERCRONIC, "0 9 * * 0", None),
+        ("0 9 * * 7/2 x", SUPERCRONIC, "0 9 * * 0,2,4,6", None),
+        ("0 9 1 05 * x", SUPERCRONIC, "0 9 1 05 *", None),
     ],
     ids=lambda value: getattr(value, "key", value),
 )  # fmt: skip

@@ -90,18 +90,12 @@ Judge = Callable[[list[str]], list[Verdict]]
 
 def installed() -> dict[str, Judge]:
     """The crons that can be asked here, by their keys; None is the answer where a program gives none."""
-    given = dict(entry.split("=", 1) for entry in os.environ.get("CHRONEX_CRONS", "").split(";") if "=" in entry)
+    given = _given()
     found: dict[str, Judge] = {}
-    own = shutil.which("crontab")
-    if own and "debian" not in given and "cronie" not in given:
-        said = subprocess.run([own, "-V"], capture_output=True, text=True, check=False)
-        given["cronie" if "cronie" in said.stdout + said.stderr else "debian"] = own
     busybox = shutil.which("busybox")
     if busybox:
         given.setdefault("busybox", busybox)
-    for key, option in (("debian", "-n"), ("cronie", "-T")):
-        if key in given:
-            found[key] = _by_check([*shlex.split(given[key]), option])
+    found |= {key: _by_check(command, " :\n") for key, command in _checks(given).items()}
     if "busybox" in given:
         found["busybox"] = _by_busybox(shlex.split(given["busybox"]))
     if (bcron := given.get("bcron") or shutil.which("bcron-sched")) is not None:
@@ -109,7 +103,26 @@ def installed() -> dict[str, Judge]:
     return found
 
 
-def _by_check(command: list[str]) -> Judge:
+def checkers() -> dict[str, Judge]:
+    """Of those that can be asked here the ones that look at a whole line, its command and its end included."""
+    return {key: _by_check(command) for key, command in _checks(_given()).items()}
+
+
+def _given() -> dict[str, str]:
+    given = dict(entry.split("=", 1) for entry in os.environ.get("CHRONEX_CRONS", "").split(";") if "=" in entry)
+    own = shutil.which("crontab")
+    if own and "debian" not in given and "cronie" not in given:
+        said = subprocess.run([own, "-V"], capture_output=True, text=True, check=False)
+        given["cronie" if "cronie" in said.stdout + said.stderr else "debian"] = own
+    return given
+
+
+def _checks(given: dict[str, str]) -> dict[str, list[str]]:
+    options = {"debian": "-n", "cronie": "-T"}
+    return {key: [*shlex.split(given[key]), option] for key, option in options.items() if key in given}
+
+
+def _by_check(command: list[str], ending: str = "") -> Judge:
     """One file for each line: the programs stop at the first fault of a file."""
 
     def judge(lines: list[str]) -> list[Verdict]:
@@ -117,7 +130,7 @@ def _by_check(command: list[str]) -> Judge:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "tab"
             for line in lines:
-                path.write_text(f"{line} :\n")
+                path.write_bytes(f"{line}{ending}".encode("utf-8", "surrogateescape"))
                 done = subprocess.run([*command, str(path)], capture_output=True, check=False, timeout=60)
                 verdicts.append(done.returncode == 0)
         return verdicts

@@ -86,6 +86,44 @@ def test_the_emacs_snippet_is_balanced_and_provides_its_name() -> None:
         subprocess.run(command, check=True, capture_output=True, timeout=60)
 
 
+_EMACS = """
+(setq chronex-program %(program)s)
+(load %(snippet)s nil t)
+(defun await (test) (let ((n 0)) (while (and (not (funcall test)) (< n 600)) (accept-process-output nil 0.1) (setq n (1+ n)))))
+(defun say (kind) (princ (format "%%s %%s\n" kind (mapconcat #'flymake-diagnostic-text (flymake-diagnostics) "|"))))
+(with-current-buffer (find-file-noselect ".github/workflows/a.yml")
+  (chronex-flymake-mode 1)
+  (flymake-start)
+  (await #'flymake-diagnostics)
+  (say "flymake"))
+(when (require 'eglot nil t)
+  (setq eglot-connect-timeout 60 eglot-sync-connect t)
+  (with-current-buffer (find-file-noselect "chronex.toml")
+    (apply #'eglot (eglot--guess-contact))
+    (await (lambda () (flymake-start) (flymake-diagnostics)))
+    (say "eglot")))
+"""
+
+
+@pytest.mark.skipif(not shutil.which("emacs"), reason="Emacs is not installed")
+def test_emacs_shows_what_is_wrong_with_a_workflow_and_a_job_file(tmp_path: Path) -> None:
+    """Flymake beside the server of a mode, and eglot where this Emacs has it (29 and newer)."""
+    workflow = tmp_path / ".github/workflows/a.yml"
+    workflow.parent.mkdir(parents=True)
+    workflow.write_text('on:\n  schedule:\n    - cron: "0 25 * * *"\n')
+    (tmp_path / "chronex.toml").write_text('[jobs.a]\nschedule = "0 25 * * *"\nrun = "true"\n')
+    program = Path(sys.executable).with_name("chronex")
+    names = {"program": json.dumps(str(program)), "snippet": json.dumps(str(EDITORS / "emacs" / "chronex.el"))}
+    (tmp_path / "try.el").write_text(_EMACS % names)
+    command = ["emacs", "--batch", "-Q", "-l", "try.el"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    expected = [
+        "flymake hour: value 25 out of range [0, 23] [E003]",
+        "eglot chronex [E003]: hour: value 25 out of range [0, 23]",
+    ]
+    assert done.stdout.splitlines() in (expected, expected[:1]), done.stderr
+
+
 def test_the_vscode_client_names_what_it_needs_and_is_locked() -> None:
     package = json.loads((EDITORS / "vscode" / "package.json").read_text())
     lock = json.loads((EDITORS / "vscode" / "package-lock.json").read_text())

@@ -7,28 +7,31 @@ from pathlib import PurePath
 
 from chronex.errors import UnknownZoneError
 from chronex.lint.cron_grammar import CronReading, read_schedule
-from chronex.lint.cron_programs import BCRON, BUSYBOX, SUPERCRONIC, CronProgram, program_of_file
+from chronex.lint.cron_programs import BCRON, BUSYBOX, DEBIAN, SUPERCRONIC, CronProgram, program_of_file
+from chronex.lint.cron_variables import CronVariable, is_cut, read_variable
 from chronex.lint.findings import Assumptions, FinderResult, ScheduleSite, ZoneNote
 from chronex.lint.hosts import CHRONEX, CRON_HOSTS, POSIX, SYSTEMD
 from chronex.lint.rules.crontab_rules import (
     file_as_cron_takes_it,
     is_user,
+    long_command,
     month_for_monthly,
+    no_variable,
     own_crontab_columns,
     percent_signs,
     system_crontab_columns,
+    value_by_release,
     variable_inside,
     zone_for_commands_only,
     zone_that_is_not_read,
 )
-from chronex.lint.rules.refusals import sixth_column, star_for_a_command
+from chronex.lint.rules.refusals import line_cut_off, sixth_column, star_for_a_command
 from chronex.lint.rules.zone_rules import posix_zone, zone_of_crontab
 from chronex.lint.source_files import ARGUMENTS, Document, is_template
 from chronex.timing.zones import load_zone
 
 # -- crontab and cron.d -----------------------------------------------------------------------------------
 
-_VARIABLE = re.compile(r"""[ \t]*("[^"\n]*"|'[^'\n]*'|[A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(.*?)[ \t]*$""")
 _SCHEDULE = re.compile(r"[ \t]*(@[^ \t]+|[^ \t]+(?:[ \t]+[^ \t]+){0,4})")
 _SIX_COLUMNS = re.compile(r"[ \t]*([^ \t]+(?:[ \t]+[^ \t]+){5})(?=[ \t])")
 _SEVEN_COLUMNS = re.compile(r"[ \t]*([^ \t]+(?:[ \t]+[^ \t]+){6})(?=[ \t])")
@@ -52,12 +55,14 @@ class _CrontabReader:
         self.host = CRON_HOSTS[program.key]
         self.has_user = has_user
         self.comment = ""
+        self.line_end = ""  # carriage returns
         self.found = FinderResult([], [])
 
     def read(self) -> FinderResult:
         start = 0
         for line in self.text.split("\n"):
-            self._line(line.rstrip("\r"), start)
+            self.line_end = line[len(line.rstrip("\r")) :]
+            self._line(line.removesuffix(self.line_end), start)
             start += len(line) + 1
         self.found.findings.extend(file_as_cron_takes_it(self.document, self.program))
         return self.found
@@ -67,28 +72,31 @@ class _CrontabReader:
         if not stripped or stripped.startswith("#"):
             self.comment = f"{self.comment} {stripped}" if stripped else ""
             return
-        variable = _VARIABLE.match(line)
-        if variable is not None:
-            self._variable(variable, start)
+        variable = read_variable(line, self.program)
+        if isinstance(variable, CronVariable):
+            self._variable(variable, line, start)
+        elif variable is not None:
+            self.found.findings.append(no_variable(variable, start, self.program.title))
         else:
             self._entry(line, start)
         self.comment = ""
 
-    def _variable(self, match: re.Match[str], start: int) -> None:
-        name, value = match[1].strip("\"'"), match[2]
-        self.found.findings.extend(variable_inside(value, start + match.start(2)))
+    def _variable(self, variable: CronVariable, line: str, start: int) -> None:
+        name, value, place = variable.name, variable.value, (start + variable.start, start + variable.value_end)
+        at = start + variable.value_start + (line[variable.value_start : variable.value_start + 1] in ("'", '"'))
+        self.found.findings.extend(variable_inside(value, at))
+        if is_cut(line, self.program):
+            self.found.findings.append(line_cut_off(*place, self.program))
+        if self.program is DEBIAN:
+            self.found.findings.extend(value_by_release(variable, start))
         if name not in ("CRON_TZ", "TZ"):
             return
         if name == "CRON_TZ" and not self.program.reads_cron_tz:
-            place = start + match.start(1), start + match.end(2)
             self.found.findings.append(zone_that_is_not_read(*place, self.program.title))
             return
         if name == "TZ":
-            self.found.findings.append(zone_for_commands_only(start + match.start(1), start + match.end(2)))
+            self.found.findings.append(zone_for_commands_only(*place))
             return
-        at = start + match.start(2)
-        if value[:1] in ("'", '"'):
-            value, at = value.strip(value[0]), at + 1
         name = posix_zone(value) or value.removeprefix(":")
         self.found.findings.extend(zone_of_crontab(value, name, at, self.program.title))
         try:
@@ -114,7 +122,10 @@ class _CrontabReader:
             command = self._system_command(schedule, columns, columns_at)
         else:
             command = columns
-            self.found.findings.extend(own_crontab_columns(schedule, at, columns, columns_at))
+            self.found.findings.extend(own_crontab_columns(schedule, at, columns, columns_at, self.program))
+        self.found.findings.extend(
+            long_command(command, start + len(line) - len(command), self.program, self.line_end)
+        )
         site = ScheduleSite(schedule, at, at + len(schedule), at, self.host, self.zone, _name_of(command))
         self.found.sites.append(site)
         if self.program.splits_at_percent:

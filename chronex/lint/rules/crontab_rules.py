@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from chronex.expr.diagnostics import ERROR, INFO, SAME_MEANING, WARNING, Example, Message, Rule
-from chronex.lint.cron_programs import CronProgram
+from chronex.lint.cron_programs import BSD, DEBIAN, CronProgram
+from chronex.lint.cron_variables import CronVariable, NoVariable
 from chronex.lint.findings import Edit, Fix, LintFinding, ScheduleSite, finding
 from chronex.lint.rules import crontab, system_crontab
 from chronex.lint.source_files import Document
@@ -75,7 +76,9 @@ E136 = Rule(
     bad=system_crontab("17 3 * * * /usr/local/bin/backup\n"),
     good=system_crontab("17 3 * * * root /usr/local/bin/backup\n"),
     messages={
-        "no command": Message("there is no command after the schedule: cron refuses the line"),
+        "no command": Message("there is no command after the schedule: {host} refuses the line"),
+        "empty command": Message("there is no command after the schedule: {host} takes the line and runs nothing"),
+        "long command": Message("the command has {size} bytes: {host} takes {most} at most, and refuses the file"),
         "no user": Message("the user and the command are missing after the schedule: cron refuses the line"),
         "not a user": Message("the sixth column is the user that runs the command, and {user} is not one"),
         "no command after the user": Message("{user} stands in the user's column, and no command follows it"),
@@ -95,7 +98,9 @@ W148 = Rule(
 )
 
 
-def own_crontab_columns(schedule: str, at: int, command: str, command_at: int) -> Iterator[LintFinding]:
+def own_crontab_columns(
+    schedule: str, at: int, command: str, command_at: int, program: CronProgram
+) -> Iterator[LintFinding]:
     """E136 and W148 in a user's own crontab, which has no user column."""
     rest = command.removeprefix("root ").lstrip()
     if command.startswith("root ") and rest.startswith("/"):
@@ -103,7 +108,16 @@ def own_crontab_columns(schedule: str, at: int, command: str, command_at: int) -
         fix = Fix("remove the user", (edit,))
         yield finding(W148, command_at, command_at + 4, fix=fix)
     elif not command.strip() and _is_whole(schedule):
-        yield finding(E136, at, at + len(schedule), "no command")
+        case = "empty command" if program in (DEBIAN, BSD) else "no command"
+        yield finding(E136, at, at + len(schedule), case, host=program.title)
+
+
+def long_command(command: str, at: int, program: CronProgram, line_end: str) -> Iterator[LintFinding]:
+    """E136 for a command that is longer than the program has a place for; a carriage return belongs to it."""
+    size = len((command + line_end).encode("utf-8", "surrogateescape"))
+    if program.longest_line is not None and size > program.longest_line:
+        most = program.longest_line
+        yield finding(E136, at, at + len(command), "long command", size=size, most=most, host=program.title)
 
 
 def system_crontab_columns(schedule: str, user: str, command: str, at: int) -> Iterator[LintFinding]:
@@ -150,17 +164,72 @@ def zone_that_is_not_read(start: int, end: int, host: str) -> LintFinding:
     return finding(W138, start, end, "not read", host=host)
 
 
+E149 = Rule(
+    "E149",
+    "variable that cron cannot read",
+    ERROR,
+    "Nothing may follow the quote that closes a value, not even a comment: cron takes the line for a schedule then, "
+    "and refuses it, Debian's cron with the whole file.",
+    bad=crontab("MAILTO='ops@example.org' # the team\n17 3 * * * /usr/local/bin/backup\n"),
+    good=crontab("# the team\nMAILTO='ops@example.org'\n17 3 * * * /usr/local/bin/backup\n"),
+    messages={
+        "open quote": Message("the quote of the value is not closed: {host} takes the line for a schedule"),
+        "text after a quote": Message(
+            "{host} takes the line for a schedule, because something follows the closing quote", "quote it as a whole"
+        ),
+        "long value": Message("the line is longer than {host} reads, so that the quote of the value is not closed"),
+    },
+)
+W154 = Rule(
+    "W154",
+    "variable that not every Debian reads",
+    WARNING,
+    "Before Debian 13 its cron took `MAILTO=` for a schedule; an empty value in quotes is read by all. Since Debian "
+    "13 an address in MAILTO and MAILFROM begins with a letter or digit and has no blanks and no other signs than "
+    "`!%+,-./:=@_`. Where it is not read, the whole file is refused.",
+    bad=crontab("MAILTO=ops@example.org, dev@example.org\n17 3 * * * /usr/local/bin/backup\n"),
+    good=crontab("MAILTO=ops@example.org,dev@example.org\n17 3 * * * /usr/local/bin/backup\n"),
+    messages={
+        "empty": Message(
+            "Debian's cron refuses the file before Debian 13: an empty value needs quotes",
+            'write ""',
+            fix_is=SAME_MEANING,
+        ),
+        "address": Message(
+            "Debian's cron refuses the file since Debian 13, because {value} has unsafe characters in it"
+        ),
+        "blank": Message("Debian's cron refuses the file since Debian 13: no blanks between addresses"),
+    },
+)
+
+
+def no_variable(found: NoVariable, at: int, host: str) -> LintFinding:
+    return finding(E149, at + found.start, at + found.end, found.why, host=host)
+
+
+def value_by_release(variable: CronVariable, at: int) -> Iterator[LintFinding]:
+    """W154, for Debian's cron: what its releases do not read alike."""
+    start, end = at + variable.start, at + variable.value_end
+    if variable.is_bare_and_empty:
+        yield finding(W154, start, end, "empty", fix=Fix('write ""', (Edit(end, end, '""'),)))
+    elif variable.is_unsafe_address:
+        without_blanks = variable._replace(value=variable.value.replace(", ", ","))
+        case = "address" if without_blanks.is_unsafe_address else "blank"
+        yield finding(W154, at + variable.value_start, end, case, value=quoted(variable.value))
+
+
 # -- what a file is like as a whole, and what its words suggest ---------------------------------------------------
 
 E143 = Rule(
     "E143",
     "byte order mark in a crontab",
     ERROR,
-    "cron reads bytes: an invisible mark at the beginning of the file belongs to its first line, which is refused, "
-    "and with it the whole file by `crontab`. Save it as UTF-8 without a mark.",
+    "cron reads bytes: an invisible mark at the beginning of the file belongs to its first line. A schedule or a "
+    "comment is refused then, and with it the whole file by `crontab`; a variable gets another name. Save it as "
+    "UTF-8 without a mark.",
     bad=crontab("\ufeff17 3 * * * /usr/local/bin/backup\n"),
     good=crontab("17 3 * * * /usr/local/bin/backup\n"),
-    messages={"": Message("the file begins with a byte order mark, which {host} takes for the first minute")},
+    messages={"": Message("the file begins with a byte order mark, which {host} takes for a part of its first line")},
 )
 W144 = Rule(
     "W144",
@@ -245,4 +314,4 @@ def month_for_monthly(site: ScheduleSite, words: str) -> Iterator[LintFinding]:
         yield finding(W147, site.start, site.end, site=site, meant=meant)
 
 
-CRONTAB_RULES = (W134, W135, E136, W148, W138, E143, W144, W145, W146, W147)
+CRONTAB_RULES = (W134, W135, E136, W148, W138, E149, W154, E143, W144, W145, W146, W147)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from chronex.expr.diagnostics import ERROR, SAME_MEANING, SAME_WORD, Diagnostic, Example, Message, Rule, diagnostic
 from chronex.expr.fields import DAY_OF_WEEK, ELEMENT, FIVE_FIELDS, SIX_FIELDS, FieldSpec, read_field, value_of
-from chronex.lint.cron_programs import SUPERCRONIC
+from chronex.lint.cron_programs import SUPERCRONIC, CronProgram
 from chronex.lint.findings import Edit, Fix, LintFinding, finding
 from chronex.lint.hosts import ScheduleHost
 from chronex.lint.rules import WORKFLOW, cronjob, crontab, workflow
@@ -60,9 +60,10 @@ E139 = Rule(
     "read otherwise than it is written",
     ERROR,
     "The program takes the line and makes something else of it. Debian's cron leaves out what follows a value: "
-    "`4~59` is 4, `FRI#2` is every Friday. Vixie's crons take a range that runs backwards and match nothing with it. "
-    "BusyBox counts the days of `*/2` from 0, and leaves the step of `5/10` out. supercronic takes a range that runs "
-    "backwards if it has a step, and its parser has no months and weekdays with a zero in front.",
+    "`4~59` is 4, `FRI#2` is every Friday; of a variable it reads 998 bytes. Vixie's crons take a range that runs "
+    "backwards and match nothing with it. BusyBox counts the days of `*/2` from 0, and leaves out the step of "
+    "`5/10`. supercronic takes a range that runs backwards if it has a step, reads a weekday with a zero in front as "
+    "Sunday, and `0-7` as 0-0.",
     bad=crontab("0 22-6 * * * /usr/local/bin/poll\n"),
     good=crontab("0 22-23,0-6 * * * /usr/local/bin/poll\n"),
     messages={
@@ -79,11 +80,10 @@ E139 = Rule(
         ),
         "step without effect": Message("{host} leaves out the step of {value}", "write a range before the slash"),
         "weekday with a zero": Message(
-            "{host} may read {value} as Sunday: its parser knows no zero in front of a weekday", "write {meant}"
+            "{host} reads {value} as Sunday: its parser knows no zero in front of a weekday", "write {meant}"
         ),
-        "month with a zero": Message(
-            "{host} may read {value} as month 0: its parser knows no zero in front of a month", "write {meant}"
-        ),
+        "cut off": Message("{host} reads {most} bytes of this line and leaves out the rest"),
+        "seven in a range": Message("{host} reads {value} as {kept}, because its 7 is 0", "write {meant}"),
         "both days": Message(
             "{host} runs it only when both day fields match; other crons run it when either does",
             "write * in one of them",
@@ -178,6 +178,11 @@ def _backwards(spec: FieldSpec, element: str, at: int, low: int, high: int, host
 def sixth_column(start: int, end: int) -> LintFinding:
     """E130 for a crontab line whose sixth column looks like one more field of the schedule."""
     return finding(E130, start, end, "sixth column")
+
+
+def line_cut_off(start: int, end: int, program: CronProgram) -> LintFinding:
+    """E139 for a variable that is longer than the program has a place for."""
+    return finding(E139, start, end, "cut off", host=program.title, most=program.longest_line)
 
 
 def star_for_a_command(start: int, host: str) -> LintFinding:
