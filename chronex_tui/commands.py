@@ -83,6 +83,7 @@ class StoreCommands:
 
     def start(self, command: StoreCommand) -> None:
         """Run the command, after a confirmation where its action asks for one."""
+        self.app.last_command = command.shell_command
         if BY_ID[command.action].asks:
             confirm(self.app, command.title, command.facts, command.shell_command, lambda: self._run(command))
         else:
@@ -129,9 +130,16 @@ class StoreCommands:
         name = self.app.context().job
         return [name] if name else []
 
-    def _shell_command(self, action: str, targets: Sequence[object]) -> str:
-        """The same from a shell; a command of the shell has one target."""
-        return shell_command(BY_ID[action], self.app.context()) if len(targets) == 1 else ""
+    def _shell_command(self, action: str, targets: Sequence[Mapping[str, object]]) -> str:
+        """The same from a shell, where a command has one target: so several are several commands, if they are few.
+
+        A target says what of the context it replaces.
+        """
+        if len(targets) > _MOST_LISTED:
+            return ""
+        context = self.app.context()
+        contexts = [dataclasses.replace(context, **target) for target in targets]  # type: ignore[arg-type]
+        return " && ".join(shell_command(BY_ID[action], one) for one in contexts)
 
     # -- jobs -------------------------------------------------------------------------------------------------
 
@@ -152,7 +160,7 @@ class StoreCommands:
                 lambda records, actor: trigger_jobs(records, names, actor),
                 "Trigger",
                 tuple(facts),
-                self._shell_command("trigger", names),
+                self._shell_command("trigger", [{"job": name} for name in names]),
             )
         )
 
@@ -178,7 +186,13 @@ class StoreCommands:
         self._undo = lambda: self._resume(list(until))
         self._wanted |= dict.fromkeys(until, True)
         self.start(
-            StoreCommand("pause", tuple(until), "pausing", lambda records, actor: pause_jobs(records, until, actor))
+            StoreCommand(
+                "pause",
+                tuple(until),
+                "pausing",
+                lambda records, actor: pause_jobs(records, until, actor),
+                shell_command=self._shell_command("pause", [{"job": name, "is_paused": False} for name in until]),
+            )
         )
 
     def _resume(self, names: list[str]) -> None:
@@ -187,7 +201,13 @@ class StoreCommands:
         self._undo = lambda: self._pause(until)
         self._wanted |= dict.fromkeys(names, False)
         self.start(
-            StoreCommand("pause", tuple(names), "resuming", lambda records, actor: resume_jobs(records, names, actor))
+            StoreCommand(
+                "pause",
+                tuple(names),
+                "resuming",
+                lambda records, actor: resume_jobs(records, names, actor),
+                shell_command=self._shell_command("pause", [{"job": name, "is_paused": True} for name in names]),
+            )
         )
 
     def undo(self) -> None:
@@ -213,7 +233,7 @@ class StoreCommands:
                 lambda records, actor: cancel_runs(records, keys, actor),
                 f"Cancel {count(len(keys), 'run')}",
                 tuple(facts),
-                self._shell_command("cancel", keys),
+                self._shell_command("cancel", [{"live_run": run_name(key)} for key in keys]),
             )
         )
 
@@ -232,7 +252,7 @@ class StoreCommands:
                 lambda records, actor: drain_named(records, name, actor, draining=draining),
                 "Drain" if draining else "Undrain",
                 ((question, "bold"), ("What runs there goes on.", "")),
-                self._shell_command("drain", [name]),
+                self._shell_command("drain", [{}]),
             )
         )
 
@@ -298,15 +318,9 @@ class StoreCommands:
                 lambda records, actor: replay_items(records, items, actor),
                 "Replay",
                 tuple(facts),
-                self._replay_command(items),
+                self._shell_command("replay", [{"run": run_name(item.key)} for item in items]),
             )
         )
-
-    def _replay_command(self, items: list[RunItem]) -> str:
-        if len(items) != 1:
-            return ""
-        context = dataclasses.replace(self.app.context(), run=run_name(items[0].key))
-        return shell_command(BY_ID["replay"], context)
 
 
 def _question(verb: str, names: Sequence[str], rest: str) -> str:

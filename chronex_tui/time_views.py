@@ -8,11 +8,11 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from chronex_tui.model.clock_days import POLICIES, ClockDay, change_lines, no_change_line, title_line
+from chronex_tui.model.clock_days import POLICIES, ClockDay, change_lines, no_change_line, signs_of_clock, title_line
 from chronex_tui.model.density import WEEK, busiest_lines, heatmap_lines, hour_lines, legend_line
 from chronex_tui.model.display import count, stamp
-from chronex_tui.model.lanes import LanesTable, legend, zoom_text
-from chronex_tui.model.layout import Line
+from chronex_tui.model.lanes import LanesTable, signs_of_lanes, zoom_text
+from chronex_tui.model.layout import Line, legend
 from chronex_tui.state import State
 from chronex_tui.theme import Palette
 from chronex_tui.views import View
@@ -44,7 +44,7 @@ class TimelineView(View):
         span = zoom_text(state.window)
         more = f", without {count(state.lanes_left_out, 'job')} that run later" if state.lanes_left_out else ""
         table.border_title = empty.border_title = f"Timeline  {span} before and after {self._middle()}{more}"
-        table.border_subtitle = legend(state.display, table.size.width - 6)
+        table.border_subtitle = legend(signs_of_lanes(state.glyphs, state.lanes), table.size.width - 6)
         if has_lanes:
             table.show(LanesTable(state.lanes, state.window, state.display))
         else:
@@ -85,7 +85,12 @@ class ClockView(View):
         policy = POLICIES[self.state.policy]
         what_if = "" if policy is None else f"   what if: gap {policy.gap}, overlap {policy.overlap}"
         panel.border_title = f"Clock changes{zone}{what_if}"
+        # The panel is as wide as the screen; its own size is not known before the first frame.
+        panel.border_subtitle = legend(signs_of_clock(self.state.glyphs), self.app.size.width - 6)
         panel.redraw()
+
+    def on_resize(self) -> None:
+        self.update_all()
 
     def selection_changed(self) -> None:
         """Nothing here follows the selected job."""
@@ -99,7 +104,6 @@ class ClockView(View):
     def _draw(self, width: int, height: int) -> Sequence[Line]:
         lines: list[Line] = []
         self._first_lines = []
-        display = self.state.display
         label = max([6, *(len(one.job.id) for day in self.state.clock_days for one in day.jobs)])
         per_day = max(3, height - 5) if len(self.state.clock_days) < 2 else max(4, height // 2 - 4)
         for number, day in enumerate(self.state.clock_days):
@@ -108,13 +112,6 @@ class ClockView(View):
         if not self.state.clock_days and not self.state.unchanging_zones:
             lines.append((("No jobs, so no zone is in use. Z chooses one to show.", "dim"),))
         lines += [no_change_line(zone) for zone in self.state.unchanging_zones]
-        if self.state.clock_days:
-            g = display.glyphs
-            passes = f"{g.second} second pass of a repeated hour"
-            signs = (
-                f"{g.runs} runs   {g.gap} does not exist   {passes}   {g.unsure} scheduled here   {g.unused} not used"
-            )
-            lines += [(), ((signs, "dim"),)]
         return lines
 
     def _day(self, number: int, day: ClockDay, width: int, per_day: int, label: int) -> list[Line]:

@@ -39,6 +39,7 @@ from chronex.timing import read
 from chronex.timing.calendar_days import calendar_in_words, day_text, rules_in_words
 from chronex.timing.job_schedule import CUSTOM
 from chronex.timing.zones import Zone
+from chronex.views.coming_runs import next_instant
 from chronex.views.filters import command_text
 from chronex.views.jobs import MEANING, Detail, NextRun, Retry, Situation
 from chronex.views.nodes import WATCHED, Watch
@@ -120,15 +121,16 @@ def _calendars(job: Job) -> Iterator[str]:
 
 def _upcoming(detail: Detail, now_ms: int, zone: Zone, watch: Watch) -> Iterator[str]:
     if not detail.upcoming:
-        yield f"next       {_without_upcoming(detail)}"
+        yield f"next       {_no_run(detail, now_ms, zone)}"
     for number, run in enumerate(detail.upcoming):
         start = _start(run, number, now_ms, zone, watch)
         yield f"{'next' if number == 0 else '':10} {full(run.nominal_ms, zone)}{start}"
 
 
-def _without_upcoming(detail: Detail) -> str:
+def _no_run(detail: Detail, now_ms: int, zone: Zone) -> str:
     if detail.row.is_paused and detail.job.enabled:
-        return "none until it is resumed"
+        would_run = None if detail.job.follows else next_instant(detail.job, now_ms)
+        return "none until it is resumed" if would_run is None else f"paused; would run {full(would_run, zone)}"
     return "when those have completed" if detail.job.follows else "never"
 
 

@@ -62,7 +62,7 @@ ACTIONS: tuple[DashboardAction, ...] = (
         command="chronex nodes --all", group="screens"),
     DashboardAction("screen-graph", "7", "graph",
         "Show the tasks of a job as a graph, with the states of its newest run and the jobs before and after it.",
-        command="chronex tui --screen graph", group="screens"),
+        command="chronex tui --screen graph {graph_of}", group="screens"),
     DashboardAction("screen-groups", "8", "groups",
         "Show the groups: who holds places, who waits for them, and what for.",
         command="chronex groups", group="screens"),

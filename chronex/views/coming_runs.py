@@ -19,11 +19,12 @@ from itertools import islice, takewhile
 from typing import NamedTuple
 
 from chronex.engine.plan import NO_CHANCE, blackout_at, blackout_end, blackouts_of, due_time, lead_ms
-from chronex.errors import CustomScheduleError
+from chronex.errors import ChronexError, CustomScheduleError
 from chronex.expr.option_block import NO_OPTIONS, Options
 from chronex.model.calendars import OnExcluded
 from chronex.model.job import SCHEDULES_APART, Job
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
+from chronex.text.durations import DAY_MS
 from chronex.timing import read
 from chronex.timing.calendar_schedule import MovedFrom
 from chronex.timing.job_schedule import CUSTOM, moved_from, schedule_of
@@ -31,6 +32,7 @@ from chronex.timing.job_schedule import CUSTOM, moved_from, schedule_of
 # So many instants in a row that cannot start are looked at before a view says that none will: more than a year of a
 # daily job. To find that a spread has no place for one takes a third of a millisecond.
 MOST_BARRED = 400
+_YEAR_MS = 366 * DAY_MS
 _OPTIONS = re.compile(r"[{<].*[}>]", re.DOTALL)
 
 
@@ -102,6 +104,14 @@ def first_to_start(
     for run in known:
         is_too_late = run.runs and last is not None and run.due_ms > last
         yield run._replace(reason=Reason(ReasonCode.MAX_REACHED)) if is_too_late else run
+
+
+def next_instant(job: Job, now_ms: int) -> int | None:
+    """The next time of its schedule within a year, whether or not it is paused."""
+    try:
+        return next(iter(schedule_of(job).between(now_ms, now_ms + _YEAR_MS)), None)
+    except ChronexError:  # a schedule that is defined in another program
+        return None
 
 
 def starts_at_nominal_times(job: Job) -> bool:

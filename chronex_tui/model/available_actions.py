@@ -134,6 +134,7 @@ def shell_command(action: DashboardAction, context: ActionContext) -> str:
         zone=context.zone,
         dialect="" if context.dialect == "chronex" else f"--dialect {context.dialect}",
         filter=quoted_for_shell(context.filter),
+        graph_of=f"--job {context.job}" if context.job else "",
     ).rstrip()
     return on_store(filled, context.store) if action.reads_store else filled
 
@@ -170,7 +171,7 @@ def help_lines(context: ActionContext, cells: int) -> Iterator[Line]:
     yield (("CAPITALS cannot be undone and always ask. Moving and viewing change nothing.", "dim"),)
 
 
-_COLUMN = 22
+_COLUMN = 24
 
 
 def help_page(context: ActionContext, cells: int) -> list[Line]:
@@ -192,7 +193,7 @@ def help_page(context: ActionContext, cells: int) -> list[Line]:
                 style = "key" if is_available(action, context) else "dim"
                 spans += [
                     (f"{fit(key_text(action), 6)} ", style),
-                    (fit(_footer_title(action, context), _COLUMN - 7), ""),
+                    (fit(_footer_title(action, context), _COLUMN - 8) + " ", ""),
                 ]
             lines.append(tuple(spans))
     lines.append((("Everywhere", "bold"),))

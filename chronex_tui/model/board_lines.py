@@ -195,7 +195,8 @@ def _count(summary: Summary | None, situation: Situation, display: DisplaySettin
     if not number and situation in (Situation.QUEUED, Situation.PAUSED):
         return []
     style = STYLES[situation] if number else "dim"
-    text = f"{display.glyphs.situation[situation]} {number:,} "
+    sign = display.sign_of_job(situation) if number else display.glyphs.situation[situation]
+    text = f"{sign} {number:,} "
     words = display.state_word(situation) if number else situation
     return [(text, style), (f"{words}{gap}" if gap else "  ", style if number else "dim")]
 

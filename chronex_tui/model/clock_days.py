@@ -30,6 +30,17 @@ POLICIES: tuple[DstPolicy | None, ...] = (
 )
 
 
+def signs_of_clock(glyphs: Glyphs) -> dict[str, str]:
+    """What the signs of a day mean."""
+    return {
+        glyphs.runs: "runs",
+        glyphs.gap: "does not exist",
+        glyphs.second: "second pass",
+        glyphs.unsure: "scheduled here",
+        glyphs.unused: "not used",
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class JobOnChange:
     """One job on the day of a change."""

@@ -64,6 +64,8 @@ class HeatmapTally:
         self.zone = zone
         self.counts: Counter[HourCell] = Counter()
         self._minutes: Counter[int] = Counter()
+        self._each_minute: Counter[int] = Counter()  # by hour: starts in every one of its minutes
+        self._sampled: dict[int, int] = {}  # by hour: the minute that was counted for all of them
         self._jobs: dict[HourCell, Counter[str]] = {}
         self._cells: dict[int, HourCell] = {}
         self._first_date = local_time(first_day_ms, zone).date()
@@ -78,13 +80,24 @@ class HeatmapTally:
             found = self._cells[quarter] = ((moment.date() - self._first_date).days, moment.hour)
         return found
 
-    def add(self, job: str, instants: Iterable[int], weight: int = 1) -> None:
+    def add(self, job: str, instants: Iterable[int]) -> None:
         for ms in instants:
-            cell = self.cell(ms)
-            if 0 <= cell[0] < WEEK:
-                self.counts[cell] += weight
-                self._minutes[ms // 60_000] += weight
-                self._jobs.setdefault(cell, Counter())[job] += weight
+            if self._count(job, ms, 1):
+                self._minutes[ms // MINUTE_MS] += 1
+
+    def add_sample(self, job: str, ms: int, minutes: int) -> None:
+        """A start that stands for one in each of the minutes that are left of its hour."""
+        if self._count(job, ms, minutes):
+            self._each_minute[ms // HOUR_MS] += 1
+            self._sampled.setdefault(ms // HOUR_MS, ms // MINUTE_MS)
+
+    def _count(self, job: str, ms: int, starts: int) -> bool:
+        cell = self.cell(ms)
+        if not 0 <= cell[0] < WEEK:
+            return False
+        self.counts[cell] += starts
+        self._jobs.setdefault(cell, Counter())[job] += starts
+        return True
 
     def add_time(self, job: str, start_ms: int, end_ms: int, weight: int = 1) -> None:
         """Add run time to the cells that it falls in. A quarter hour is never in two cells."""
@@ -106,10 +119,11 @@ class HeatmapTally:
 
     def starts_heatmap(self, *, is_past: bool = False) -> Heatmap:
         minutes: dict[HourCell, tuple[int, int]] = {}
-        for minute, number in self._minutes.items():
-            cell = self.cell(minute * 60_000)
+        for minute in (*self._minutes, *self._sampled.values()):
+            at_ms = minute * MINUTE_MS
+            cell, number = self.cell(at_ms), self._minutes[minute] + self._each_minute[at_ms // HOUR_MS]
             if number > minutes.get(cell, (0, 0))[1]:
-                minutes[cell] = (minute * 60_000, number)
+                minutes[cell] = (at_ms, number)
         missing, doubled = odd_hours(self.start_ms, self.zone)
         top = {cell: tuple(jobs.most_common(_TOP)) for cell, jobs in self._jobs.items()}
         return Heatmap(self.start_ms, dict(self.counts), top, minutes, missing, doubled, is_past, self.is_sampled)
@@ -163,8 +177,8 @@ def coming_starts(jobs: Iterable[Job], now_ms: int, zone: Zone) -> Heatmap:
             tally.add(job.id, instants)
         else:
             tally.is_sampled = True
-            for ms, weight in _sampled_instants(job, now_ms, end):
-                tally.add(job.id, (ms,), weight)
+            for ms, minutes in _sampled_instants(job, now_ms, end):
+                tally.add_sample(job.id, ms, minutes)
     return tally.starts_heatmap()
 
 
@@ -470,8 +484,18 @@ def busiest_minute_lines(found: BusiestMinute | None, display: DisplaySettings, 
         left = count(found.starts_after, "start")
         lines += [(), ((f"{left} would be left in the minute; {count(stay, 'job')} would stay.", ""),)]
     else:
+        lines += [*_named_jobs(found.moves, display), ()]
         lines += _wrapped("These jobs cannot be moved by changing the minute; use spread.", "", cells)
     return [*lines, *_wrapped("Nothing is changed: write it into the job file, then chronex apply.", "dim", cells)]
+
+
+def _named_jobs(moves: Sequence[SuggestedMove], display: DisplaySettings) -> list[Line]:
+    lines: list[Line] = [
+        ((fit(cell_safe(move.job), 24, display.glyphs.ellipsis), ""), (f"  {cell_safe(move.schedule)}", "dim"))
+        for move in moves[:_MOST_LISTED]
+    ]
+    more = len(moves) - _MOST_LISTED
+    return [*lines, ((f"and {more:,} more", "dim"),)] if more > 0 else lines
 
 
 def _wrapped(sentence: str, style: str, cells: int) -> list[Line]:

@@ -179,6 +179,9 @@ def word(state: str) -> str:
     return WORDS.get(state, state)
 
 
+UNKNOWN = "unknown"  # what is on record as running, where no scheduler runs that would record its end
+
+
 TIMES = ("local", "job", "utc")
 
 
@@ -199,7 +202,14 @@ class DisplaySettings:
     def state_word(self, state: str) -> str:
         """The state as a word; what is on record as running is unknown where no scheduler runs."""
         shown = word(state)
-        return "unknown" if shown == "running" and not self.is_watched else shown
+        return UNKNOWN if shown == "running" and not self.is_watched else shown
+
+    def sign_of(self, state: str) -> str:
+        """The sign of a state of an occurrence, a run or an attempt, and that of what is unknown."""
+        return self.glyphs.unsure if self.state_word(state) == UNKNOWN else sign(state, self.glyphs)
+
+    def sign_of_job(self, situation: Situation) -> str:
+        return self.glyphs.unsure if self.state_word(situation) == UNKNOWN else self.glyphs.situation[situation]
 
     def zone_of(self, job: Job) -> Zone:
         if self.times == "job":

@@ -9,7 +9,7 @@ from chronex.text.durations import rounded_duration
 from chronex.text.terminal import cell_safe
 from chronex.views.graph_drawing import draw
 from chronex.views.job_graph import JobGraph, graph_of, latest_occurrence
-from chronex_tui.model.display import STYLES, DisplaySettings, full_stamp, word
+from chronex_tui.model.display import STYLES, UNKNOWN, DisplaySettings, full_stamp
 from chronex_tui.model.layout import Line, wrap
 
 _STYLES = {"line": "dim", "critical": "key"}
@@ -36,7 +36,9 @@ def _run(graph: JobGraph, display: DisplaySettings) -> Iterator[Line]:
         yield (("it has not run yet: its tasks as they are defined", "dim"),)
         return
     when = full_stamp(occurrence.nominal_ms, display.board_zone)
-    yield ((word(occurrence.state), STYLES[occurrence.state]), (f"  run of {when}", "dim"))
+    shown = display.state_word(occurrence.state)
+    style = "retry" if shown == UNKNOWN else STYLES[occurrence.state]
+    yield ((shown, style), (f"  run of {when}", "dim"))
 
 
 def _jobs(label: str, names: tuple[str, ...], cells: int) -> Iterator[Line]:

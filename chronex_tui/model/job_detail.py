@@ -9,7 +9,7 @@ from chronex.engine.usual import LEAST_RUNS, Usual
 from chronex.expr.describe import describe
 from chronex.model.job import Call, Command, Job
 from chronex.model.occurrence import Attempt, Run
-from chronex.model.reasons import told_text
+from chronex.model.reasons import ReasonCode, told_text
 from chronex.text.durations import countdown, format_duration, rounded_duration
 from chronex.text.terminal import cell_safe, cell_width
 from chronex.timing.calendar_days import rules_in_words
@@ -35,7 +35,7 @@ from chronex_tui.model.display import (
     word,
 )
 from chronex_tui.model.jobs_table import clock_note, next_words, no_time_words
-from chronex_tui.model.layout import Line, Span, crop, wrap
+from chronex_tui.model.layout import Line, Span, crop, wrap, wrap_line
 from chronex_tui.model.snapshot import Firing, JobDetail
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 _LABEL = 7
 _TIME_WIDTH = 18
+# Why a task is a dead letter no longer.
+_OFF_THE_LIST = (ReasonCode.DROPPED, ReasonCode.DROPPED_BY_LIMIT, ReasonCode.REPLAYED)
 # Situations in which every try of the last occurrence is shown.
 _WITH_TRIES = (Situation.RUNNING, Situation.RETRYING, Situation.FAILED)
 
@@ -67,12 +69,12 @@ def detail_lines(
 def _strip(detail: JobDetail, display: DisplaySettings, cells: int, *, is_daemon_alive: bool) -> Iterator[Line]:
     """The few lines below the table of a small terminal."""
     row = detail.row
-    yield ((display.glyphs.situation[row.situation] + " ", STYLES[row.situation]),
+    yield ((display.sign_of_job(row.situation) + " ", STYLES[row.situation]),
            *_headline(row, display, is_daemon_alive=is_daemon_alive))  # fmt: skip
     if detail.firing is not None and row.situation in _WITH_TRIES:
         yield from tries_lines(detail.firing, display, row.job, with_reason=True)
     elif row.last is not None and not row.last.is_good:
-        yield (("why    ", "label"), (cell_safe(told_text(row.last.reason)), STYLES[row.last.state]))
+        yield (("why    ", "label"), (_last_words(row.last), STYLES[row.last.state]))
     yield next(iter(_meaning(detail, display, cells)))
     yield _next_line(detail, display, cells)
     yield next(iter(_clock(detail, display, cells * 3)))
@@ -92,13 +94,17 @@ def _labelled(label: str, text: str, style: str, cells: int) -> Iterator[Line]:
 
 def _now(detail: JobDetail, display: DisplaySettings, cells: int, *, is_daemon_alive: bool) -> Iterator[Line]:
     row = detail.row
-    style = STYLES[row.situation]
-    head = (display.glyphs.situation[row.situation] + " ", style)
-    yield (head, *_headline(row, display, is_daemon_alive=is_daemon_alive))
+    head = (display.sign_of_job(row.situation) + " ", STYLES[row.situation])
+    yield from wrap_line((head, *_headline(row, display, is_daemon_alive=is_daemon_alive)), max(cells, 10))
     if detail.firing is not None and row.situation in _WITH_TRIES:
         yield from firing_lines(detail.firing, display, row.job, cells)
     elif row.last is not None and not row.last.is_good:
-        yield from _labelled("why", cell_safe(told_text(row.last.reason)), STYLES[row.last.state], cells)
+        yield from _labelled("why", _last_words(row.last), STYLES[row.last.state], cells)
+
+
+def _last_words(last: Outcome) -> str:
+    """Of a job that is fine otherwise, or paused: that it is the last run which was skipped, missed or failed."""
+    return cell_safe(f"last run {word(last.state)}: {told_text(last.reason)}")
 
 
 def _headline(row: Row, display: DisplaySettings, *, is_daemon_alive: bool) -> Line:
@@ -131,11 +137,9 @@ def _headline(row: Row, display: DisplaySettings, *, is_daemon_alive: bool) -> L
             often = f" {in_a_row} times in a row" if in_a_row > 1 else ""
             when = f"  {stamp(row.last.finished_ms or row.last.nominal_ms, display.now_ms, zone)}" if row.last else ""
             return ((f"failed{often}", style), (when, "dim"))
-    return (
-        (f"{row.situation}", style),
-        ("  next ", "dim"),
-        *next_words(row, display, is_daemon_alive=is_daemon_alive),
-    )
+    told = next_words(row, display, is_daemon_alive=is_daemon_alive)
+    says_itself = row.next is None or not is_daemon_alive  # "would run 07:30", "was due 07:30", "no further run"
+    return ((f"{row.situation}", style), ("  " if says_itself else "  next ", "dim"), *told)
 
 
 def firing_lines(firing: Firing, display: DisplaySettings, job: Job, cells: int) -> Iterator[Line]:
@@ -145,7 +149,7 @@ def firing_lines(firing: Firing, display: DisplaySettings, job: Job, cells: int)
     ):
         yield line
         if _is_bad(run):
-            yield from _labelled("why", cell_safe(told_text(run.reason)), STYLES[run.state], cells)
+            yield from _labelled("why", cell_safe(_why(run, firing)), STYLES[run.state], cells)
 
 
 def ordered_runs(firing: Firing, job: Job | None) -> list[Run]:
@@ -167,8 +171,16 @@ def tries_lines(firing: Firing, display: DisplaySettings, job: Job, *, with_reas
         if not tries:
             spans.append((f"{word(run.state)}  ", STYLES[run.state]))
         if with_reason and _is_bad(run):
-            spans.append((cell_safe(told_text(run.reason)), STYLES[run.state]))
+            spans.append((cell_safe(_why(run, firing)), STYLES[run.state]))
         yield tuple(spans)
+
+
+def _why(run: Run, firing: Firing) -> str:
+    """Why it did not go well. A dead letter that was taken off the list still failed for a reason of its own."""
+    tries = firing.attempts_of(run.task)
+    if run.reason.code in _OFF_THE_LIST and tries and tries[-1].reason:
+        return f"{told_text(tries[-1].reason)}; {told_text(run.reason)}"
+    return told_text(run.reason)
 
 
 def _is_bad(run: Run) -> bool:
@@ -177,7 +189,7 @@ def _is_bad(run: Run) -> bool:
 
 def _try(attempt: Attempt, display: DisplaySettings, job: Job) -> str:
     at = attempt.started_ms or attempt.created_ms
-    return f"{sign(attempt.state, display.glyphs)}{exact_clock_time(at, display.zone_of(job))}"
+    return f"{display.sign_of(attempt.state)}{exact_clock_time(at, display.zone_of(job))}"
 
 
 # -- what it means ----------------------------------------------------------------------------------------

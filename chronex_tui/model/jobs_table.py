@@ -98,7 +98,7 @@ class JobsTable(ColumnTable):
         name = f"{display.glyphs.mark} {shown}" if is_marked else shown
         quiet = "dim" if row.situation in (Situation.PAUSED, Situation.DISABLED, Situation.DONE) else ""
         return {
-            "job": ((f"{display.glyphs.situation[row.situation]} ", style), (name, "marked" if is_marked else quiet)),
+            "job": ((f"{display.sign_of_job(row.situation)} ", style), (name, "marked" if is_marked else quiet)),
             "schedule": ((cell_safe(_without_zone(row.job.shown_schedule)), "dim"),),
             "next": self._next(row),
             "last": last_words(row.last, display, row.job),

@@ -279,8 +279,8 @@ def _joined(row: Sequence[Span]) -> Line:
     return tuple(spans)
 
 
-def signs_of_lanes(glyphs: Glyphs) -> dict[str, str]:
-    """Every sign that a lane may show with what it means, the usual ones first."""
+def signs_of_lanes(glyphs: Glyphs, lanes: Sequence[Lane] = ()) -> dict[str, str]:
+    """Every sign that a lane may show with what it means: those that these lanes show first, then the usual ones."""
     parts = (
         (glyphs.bar, "ran"),
         (sign("running", glyphs), "running"),
@@ -300,20 +300,21 @@ def signs_of_lanes(glyphs: Glyphs) -> dict[str, str]:
     named: dict[str, str] = {}
     for shown, words in parts:
         named[shown] = f"{named[shown]} or {words}" if shown in named else words
-    return named
+    drawn = {
+        text for state in {mark.state for lane in lanes for mark in lane.marks} for text in _drawn(state, glyphs)
+    }
+    return dict(sorted(named.items(), key=lambda pair: pair[0] not in drawn))
 
 
-def legend(display: DisplaySettings, cells: int) -> str:
-    """As many signs as fit; where not all of them do, where the others are."""
-    parts = [f"{shown} {words}" for shown, words in signs_of_lanes(display.glyphs).items()]
-    if len("  ".join(parts)) <= cells:
-        return "  ".join(parts)
-    while len(parts) > 1 and len("  ".join((*parts, _MORE_SIGNS))) > cells:
-        parts.pop()
-    return "  ".join((*parts, _MORE_SIGNS))
-
-
-_MORE_SIGNS = "? more"
+def _drawn(state: str, glyphs: Glyphs) -> tuple[str, ...]:
+    """The signs that a mark of this state may have."""
+    special = {
+        "planned": (glyphs.planned,),
+        "retry-due": (sign("retry", glyphs),),
+        "retrying": (glyphs.rule,),
+        "completed": (glyphs.bar, glyphs.short),
+    }
+    return special.get(state, (sign(state, glyphs),))
 
 
 def timeline_lines(lanes: Sequence[Lane], window: Window, display: DisplaySettings, cells: int) -> list[Line]:

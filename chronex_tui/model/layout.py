@@ -7,7 +7,7 @@ a span, so that its width is the width that every terminal draws.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -17,6 +17,19 @@ from chronex.text.terminal import cell_safe, cell_width
 
 Span = tuple[str, str]
 Line = tuple[Span, ...]
+
+_MORE_SIGNS = "? more"
+
+
+def legend(signs: Mapping[str, str], cells: int) -> str:
+    """As many signs with their meaning as fit; where not all of them do, where the others are."""
+    parts = [f"{shown} {words}" for shown, words in signs.items()]
+    if len("  ".join(parts)) <= cells:
+        return "  ".join(parts)
+    while len(parts) > 1 and len("  ".join((*parts, _MORE_SIGNS))) > cells:
+        parts.pop()
+    return "  ".join((*parts, _MORE_SIGNS))
+
 
 # -- text -----------------------------------------------------------------------------------------------------
 

@@ -156,12 +156,20 @@ def _runs(row: NodeRow, display: DisplaySettings) -> Iterator[Line]:
         yield (("runs   ", "label"), ("nothing now", "dim"))
     for number, one in enumerate(row.work):
         task = "" if one.task == "main" else f" {cell_safe(one.task)}"
+        label = "runs" if row.is_alive else "began"
         yield (
-            ("runs   " if number == 0 else "       ", "label"),
-            (f"{cell_safe(one.job)}{task}", "running"),
-            (f"  {elapsed(display.now_ms - one.since_ms)}" if one.since_ms is not None else "  about to start", ""),
+            (f"{label if number == 0 else '':7}", "label"),
+            (f"{cell_safe(one.job)}{task}", "running" if row.is_alive else "retry"),
+            (f"  {_spent(one, row, display)}", ""),
             (f"  {_since(one, display)}try {one.number}", "dim"),
         )
+
+
+def _spent(one: NodeWork, row: NodeRow, display: DisplaySettings) -> str:
+    """Of what a node began that is gone now nobody counts the time: it may have ended long ago."""
+    if one.since_ms is None:
+        return "about to start"
+    return elapsed(display.now_ms - one.since_ms) if row.is_alive else "outcome unknown"
 
 
 def _since(one: NodeWork, display: DisplaySettings) -> str:

@@ -20,7 +20,6 @@ from chronex_tui.model.display import (
     abbreviation,
     exact_clock_time,
     full_stamp,
-    sign,
     stamp,
     usage_words,
 )
@@ -74,7 +73,7 @@ class RunsTable(ColumnTable):
         style = STYLES[state]
         started = "" if item.started_ms is None else stamp(item.started_ms, display.now_ms, zone, is_exact=True)
         return {
-            "state": ((f"{sign(state, display.glyphs)} {display.state_word(state)}", style),),
+            "state": ((f"{display.sign_of(state)} {display.state_word(state)}", style),),
             "job": ((item.key.job if job is None else cell_safe(job.shown_name), ""),),
             "nominal": ((stamp(item.key.nominal_ms, display.now_ms, zone, is_exact=True), ""),),
             "started": ((started, "dim"),),
@@ -126,7 +125,7 @@ def _firing_detail(firing: Firing, display: DisplaySettings, job: Job | None, ce
     style = STYLES[state]
     yield (
         (
-            f"{sign(state, display.glyphs)} {display.state_word(state_words(occurrence.state, occurrence.errors))}",
+            f"{display.sign_of(state)} {display.state_word(state_words(occurrence.state, occurrence.errors))}",
             style,
         ),
         (f"  {occurrence.job if job is None else cell_safe(job.shown_name)}", "bold"),
@@ -169,7 +168,7 @@ def _tasks(firing: Firing, display: DisplaySettings, job: Job | None, cells: int
     if not firing.runs:
         yield (("it never started, so it has no tasks", "dim"),)
     for run in ordered_runs(firing, job):
-        yield ((f"{sign(run.state, display.glyphs)} ", STYLES[run.state]), (cell_safe(run.task), "bold"),
+        yield ((f"{display.sign_of(run.state)} ", STYLES[run.state]), (cell_safe(run.task), "bold"),
                (f"  {display.state_word(run.state)}", STYLES[run.state]))  # fmt: skip
         if run.next_attempt_ms is not None and run.state == "retry":
             left = max(run.next_attempt_ms - display.now_ms, 0)
@@ -186,7 +185,7 @@ def _attempt(attempt: Attempt, display: DisplaySettings, zone: Zone, cells: int)
     kept = f"{attempt.log_bytes:,} bytes of output" if attempt.log_bytes else ""
     yield (
         (f"  try {attempt.number}  ", "label"),
-        (f"{sign(attempt.state, display.glyphs)} {display.state_word(attempt.state):8}", STYLES[attempt.state]),
+        (f"{display.sign_of(attempt.state)} {display.state_word(attempt.state):8}", STYLES[attempt.state]),
         (f" {exact_clock_time(at, zone)}  {span:>7}", ""),
         (f"  {code or kept}", "dim"),
     )

@@ -12,17 +12,16 @@ from typing import NamedTuple
 
 from chronex.engine.usual import Usual, usual_of
 from chronex.errors import ChronexError
-from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.reasons import Reason, of_task
 from chronex.model.records import HOOKS
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading, key_of
-from chronex.text.durations import DAY_MS
 from chronex.timing.clock_changes import ClockEffect, effect_of
-from chronex.timing.job_schedule import schedule_of, timing_of
+from chronex.timing.job_schedule import timing_of
 from chronex.timing.zones import ClockChange
+from chronex.views.coming_runs import next_instant
 from chronex.views.jobs import (
     IsAlive,
     NextRun,
@@ -150,7 +149,6 @@ MOST_RUNS = 100_000
 _MOST_EVENTS = 2000
 _OUTCOMES = 40
 _UPCOMING = 5
-_YEAR_MS = 366 * DAY_MS
 
 
 @dataclass
@@ -331,16 +329,9 @@ def detail_of(reading: Reading, name: str, now_ms: int) -> JobDetail | None:
         firing=_current(reading, recent),
         change=change,
         effect=None if change is None or timing is None else effect_of(timing, change),
-        would_run_ms=_next_instant(job, now_ms) if row.is_paused else None,
+        would_run_ms=next_instant(job, now_ms) if row.is_paused else None,
         usual=usual_of(reading, name),
     )
-
-
-def _next_instant(job: Job, now_ms: int) -> int | None:
-    try:
-        return next(iter(schedule_of(job).between(now_ms, now_ms + _YEAR_MS)), None)
-    except ChronexError:  # a schedule that is defined in another program
-        return None
 
 
 def _upcoming(reading: Reading, row: Row, now_ms: int) -> tuple[NextRun, ...]:

@@ -12,8 +12,9 @@ from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import Input
 
+from chronex.jobfile.keymap import BY_ID
 from chronex.text.terminal import cell_safe
-from chronex_tui.model.available_actions import daemon_command, footer_keys, key_text
+from chronex_tui.model.available_actions import daemon_command, footer_keys, key_text, shell_command
 from chronex_tui.model.board_lines import counts_line, frozen_for, key_line, stopped_line, top_line
 from chronex_tui.model.layout import Line, spread
 from chronex_tui.state import State
@@ -24,6 +25,12 @@ from chronex_tui.widgets import Bar
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp
 
+_FILTER_KEYS = [
+    ("enter", "keeps the filter"),
+    ("esc", "drops it"),
+    ("-word", "leaves out"),
+    ("state:failed", "by state"),
+]
 _SIZES = ("-tiny", "-small", "-medium", "-large")
 
 
@@ -171,6 +178,9 @@ class Board(Screen[None]):
         return (stopped_line(cell_safe(command), self._key_of("copy"), width),)
 
     def _command(self, width: int, height: int) -> Sequence[Line]:
+        if self._is_filtering:
+            typed = shell_command(BY_ID["filter"], self.dashboard.context())
+            return (((" $ ", "dim"), (cell_safe(typed), "")),)
         command = self.dashboard.current_command()
         if not command:
             return ((),)
@@ -182,9 +192,17 @@ class Board(Screen[None]):
         return next(key_text(action) for action in self.dashboard.actions if action.id == action_id)
 
     def _keys(self, width: int, height: int) -> Sequence[Line]:
-        return (key_line(footer_keys(self.dashboard.context()), width),)
+        return (key_line(_FILTER_KEYS if self._is_filtering else footer_keys(self.dashboard.context()), width),)
 
     # -- the filter -------------------------------------------------------------------------------------------
+
+    @property
+    def _is_filtering(self) -> bool:
+        """Every key is a letter of the filter, so the keys of the board are not offered."""
+        return self.is_mounted and self.query_one("#filter", Input).has_focus
+
+    def on_descendant_focus(self) -> None:
+        self.refresh_keys()
 
     def open_filter(self) -> None:
         box = self.query_one("#filter", Input)

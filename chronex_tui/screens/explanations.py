@@ -14,6 +14,7 @@ from chronex.text.terminal import cell_safe
 from chronex.timing.zones import load_zone
 from chronex_tui.data import BusiestMinuteFound, ScheduleExplained, WhyRead
 from chronex_tui.model.available_actions import ActionContext, help_lines, help_page, quoted_for_shell
+from chronex_tui.model.clock_days import signs_of_clock
 from chronex_tui.model.density import busiest_minute_lines
 from chronex_tui.model.display import job_zone
 from chronex_tui.model.job_detail import why_lines
@@ -49,10 +50,10 @@ def _help(app: ChronexApp, context: ActionContext, width: int) -> list[Line]:
 
 
 def _signs(app: ChronexApp, screen: str) -> list[Line]:
-    """What the signs of the timeline mean."""
-    if screen != "timeline":
+    """What the signs of the timeline and of the clock mean."""
+    if screen not in ("timeline", "clock"):
         return []
-    signs = signs_of_lanes(app.state.glyphs)
+    signs = signs_of_lanes(app.state.glyphs) if screen == "timeline" else signs_of_clock(app.state.glyphs)
     return [(), (("Signs", "bold"),), *(((f"{shown:7}  ", "key"), (words, "")) for shown, words in signs.items())]
 
 

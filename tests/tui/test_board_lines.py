@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -156,7 +157,8 @@ def test_the_keys_of_a_screen_are_one_page_of_a_small_terminal(screen: str) -> N
     assert all(line_width(line) <= 72 for line in lines)
     text = plain(lines)
     for action in available(context):
-        assert key_text(action) in text
+        pair = rf"(?m)(^|\s){re.escape(key_text(action))}\s+{action.title.partition('/')[0]}"
+        assert re.search(pair, text), f"{action.title} and the key before it stand apart"
 
 
 def test_a_page_says_what_its_keys_do_to_what_is_selected() -> None:

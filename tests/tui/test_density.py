@@ -48,6 +48,19 @@ def test_a_job_of_every_second_is_counted_by_samples() -> None:
     heatmap = coming_starts([job("fast", "* * * * * *")], NOW, HOME)
     assert heatmap.counts[(1, 12)] == 3600
     assert heatmap.is_sampled
+    assert heatmap.minutes[(1, 12)][1] == 60
+
+
+def test_the_fullest_minute_counts_frequent_jobs_beside_the_others() -> None:
+    now = NOW // HOUR * HOUR
+    frequent = [job("fast", "*/5 * * * * *"), job("slow", "*/20 * * * * *")]
+    heatmap = coming_starts([*frequent, job("at", "7 9 * * *"), job("half", "37 9 * * *")], now, load_zone("UTC"))
+    minute, starts = heatmap.minutes[(1, 9)]
+    assert (minute % HOUR // MINUTE, starts) == (7, 12 + 3 + 1)
+    assert heatmap.minutes[(1, 10)][1] == 12 + 3
+    found = find_busiest_minute(frequent, now, load_zone("UTC"))
+    assert found is not None
+    assert found.starts == 12 + 3
 
 
 @pytest.mark.parametrize("cells", [40, 76, 100, 200])
@@ -155,7 +168,9 @@ def test_a_job_is_never_moved_past_its_own_next_start() -> None:
 def test_a_minute_that_cannot_be_moved_is_reported() -> None:
     busiest_minute = spread_minute([job("a", "0 0 0 * * *"), job("b", "0 0 0 * * *")], MIDNIGHT)
     assert busiest_minute.starts_after == busiest_minute.starts == 2
-    assert "use spread" in plain(busiest_minute_lines(busiest_minute, DISPLAY))
+    told = plain(busiest_minute_lines(busiest_minute, DISPLAY))
+    assert "use spread" in told
+    assert "a                         0 0 0 * * *" in told
 
 
 def test_a_week_in_which_no_two_start_together() -> None:

@@ -9,7 +9,7 @@ from chronex.engine.usual import Usual, UsualBand
 from chronex.model.job import Task
 from chronex.model.occurrence import Attempt, Occurrence, Run, Usage
 from chronex.model.reasons import Reason, ReasonCode, of_task, short_text
-from chronex.model.states import OccurrenceState, RunState
+from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.text.durations import countdown, elapsed, largest_unit, rounded_duration
 from chronex.views.jobs import Row, Situation
 from chronex_tui.model.attempt_output import no_output
@@ -67,6 +67,27 @@ def test_tasks_are_listed_in_their_order_and_a_state_stands_apart_from_its_reaso
     shown = plain(firing_lines(firing, display, pipeline, 60))
     assert shown.index("fetch") < shown.index("build") < shown.index("publish")
     assert "canceled  fetch: exit code 1" in plain(tries_lines(firing, display, pipeline, with_reason=True))
+
+
+def test_a_dead_letter_that_was_dropped_still_failed_for_its_own_reason() -> None:
+    nightly = job("nightly", "@daily")
+    dropped = Reason(ReasonCode.DROPPED, "known", "maria")
+    run = Run(job="nightly", nominal_ms=NOW, task="main", state=RunState.CANCELED, reason=dropped)
+    tried = Attempt(
+        job="nightly", nominal_ms=NOW, task="main", number=1, state=AttemptState.FAILED, created_ms=NOW, reason=EXIT_1
+    )
+    occurrence = Occurrence(job="nightly", nominal_ms=NOW, due_ms=NOW, state=OccurrenceState.FAILED)
+    firing = Firing(occurrence, (run,), (tried,))
+    display = DisplaySettings(NOW, UNICODE, HOME)
+    assert "exit code 1; dropped by maria: known" in plain(tries_lines(firing, display, nightly, with_reason=True))
+    assert "exit code 1; dropped by maria: known" in plain(firing_lines(firing, display, nightly, 60))
+
+
+def test_what_runs_has_another_sign_where_nobody_records_its_end() -> None:
+    alone = DisplaySettings(NOW, UNICODE, HOME, is_watched=False)
+    assert (alone.sign_of(OccurrenceState.RUNNING), alone.sign_of_job(Situation.RUNNING)) == ("?", "?")
+    assert (alone.sign_of(OccurrenceState.FAILED), alone.sign_of_job(Situation.OK)) == ("✖", "●")
+    assert DisplaySettings(NOW, UNICODE, HOME).sign_of_job(Situation.RUNNING) == "▶"
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,30 @@ async def test_undo_reverses_exactly_what_was_done(example_store: Path) -> None:
     assert journal_of(example_store) == [("JobPaused", "etl-orders"), ("JobResumed", "etl-orders")]
 
 
+async def test_the_command_that_is_shown_is_the_one_of_what_was_done(example_store: Path) -> None:
+    """Also where a key did it to several jobs, and where it was an undo."""
+    async with driven(app_on(example_store, StartOptions(job="vacuum"))) as driver:
+        app = driver.app
+        await burst(app, "p")
+        assert app.current_command() == "chronex pause vacuum"
+        await burst(app, "u")
+        assert app.current_command() == "chronex resume vacuum"
+        await burst(app, "space", "g", "space", "p")
+        assert app.current_command() == "chronex pause etl-orders && chronex pause vacuum"
+        await burst(app, "t")
+        assert "$ chronex trigger etl-orders && chronex trigger vacuum" in driver.frame()
+
+
+async def test_while_a_filter_is_typed_only_its_own_keys_are_offered(example_store: Path) -> None:
+    async with driven(app_on(example_store)) as driver:
+        await burst(driver.app, "slash", *"it's")
+        *_, command, keys = (await driver.until(lambda frame: "keeps the filter" in frame)).splitlines()
+        assert command.strip() == "$ chronex list --filter 'it'\\''s'"
+        assert "t trigger" not in keys
+        await burst(driver.app, "enter")
+        await driver.until(lambda frame: "? keys" in frame.splitlines()[-1])
+
+
 async def test_undoing_a_resume_keeps_the_end_of_the_pause(example_store: Path) -> None:
     with LmdbStore.open(example_store, create=False) as store:
         store.update(lambda tx: pause(Records(tx, NOW), "vacuum", Actor("maria", "cli", "host"), until_ms=NOW + HOUR))

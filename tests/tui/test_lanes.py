@@ -15,11 +15,10 @@ from chronex_tui.model.lanes import (
     Window,
     lane_line,
     lanes_in,
-    legend,
     past_marks,
     signs_of_lanes,
 )
-from chronex_tui.model.layout import plain
+from chronex_tui.model.layout import legend, plain
 from chronex_tui.model.snapshot import RunItem, RunKey
 from tests.tui.examples import HOME, HOUR, MINUTE, NOW, job
 
@@ -114,10 +113,15 @@ def test_the_legend_has_every_sign_or_says_where_the_others_are() -> None:
     signs = signs_of_lanes(UNICODE)
     for mark in ("‖", "!", "▪", "◌", "─", "│", "┆", "█", "▶", "✖", "↻"):
         assert mark in signs
-    assert all(words in legend(DISPLAY, 200) for words in signs.values())
+    assert all(words in legend(signs, 200) for words in signs.values())
     for cells in (30, 60, 100):
-        assert len(legend(DISPLAY, cells)) <= cells
-        assert legend(DISPLAY, cells).endswith("? more")
+        assert len(legend(signs, cells)) <= cells
+        assert legend(signs, cells).endswith("? more")
+
+
+def test_the_legend_begins_with_the_signs_that_are_drawn() -> None:
+    lanes = (Lane("a", (LaneMark(NOW, NOW, "skipped"), LaneMark(NOW + MINUTE, None, "planned"))),)
+    assert list(signs_of_lanes(UNICODE, lanes))[:2] == ["┆", "‖"]
 
 
 def test_what_a_calendar_leaves_out_of_a_frequent_job_is_marked_to_the_end() -> None:

@@ -68,6 +68,12 @@ def test_a_node_lists_what_it_runs_and_since_when() -> None:
     assert "runs   nothing now" in plain(node_lines(item(NodeHealth.ALIVE), DISPLAY, 60))
 
 
+@pytest.mark.parametrize("state", [NodeHealth.STOPPED, NodeHealth.DEAD, NodeHealth.LOST])
+def test_of_what_a_node_began_that_is_gone_no_time_is_counted(state: NodeHealth) -> None:
+    told = plain(node_lines(item(state, RUNNING), DISPLAY, 60))
+    assert "began  etl load  outcome unknown  since 14:55:04, try 2" in told
+
+
 def test_labels_and_lease_are_shown_where_machines_share_the_store() -> None:
     told = plain(node_lines(item(NodeHealth.ALIVE, labels={"disk": "ssd"}, lease_ms=17_000, epoch=3), DISPLAY, 60))
     assert "labels disk=ssd" in told

@@ -124,7 +124,7 @@ async def test_a_daemon_that_dies_and_returns_is_told_without_a_key(tmp_path: Pa
         await driver.press("escape")
         assert "would run" in frame
         assert "outcome unknown" in frame
-        assert "▶ 1 unknown" in frame
+        assert "? 1 unknown" in frame
         assert "began at 14:55:22 CET; no scheduler runs" in frame
         assert "0:42" not in frame
         runs = await driver.press("2")

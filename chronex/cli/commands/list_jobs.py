@@ -127,8 +127,10 @@ def next_text(row: Row, now_ms: int, zone: Zone, watch: Watch) -> str:
         return "paused" if until is None else f"until {moment(until, now_ms, zone)}"
     if row.next is None:
         return f"after {', '.join(row.job.after)}" if row.job.follows else "-"
-    about = "" if row.next.is_drawn else "from "
-    return about + upcoming_if(row.next.due_ms, now_ms, zone, has_scheduler=watch.has_scheduler)
+    when = upcoming_if(row.next.due_ms, now_ms, zone, has_scheduler=watch.has_scheduler)
+    if row.next.is_drawn or row.next.due_ms <= now_ms:
+        return when
+    return f"from {when}" if watch.has_scheduler else f"would start from {moment(row.next.due_ms, now_ms, zone)}"
 
 
 def last_text(last: Outcome | None, now_ms: int, zone: Zone) -> str:

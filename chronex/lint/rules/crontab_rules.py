@@ -15,7 +15,8 @@ from chronex.lint.source_files import Document
 from chronex.text.terminal import quoted
 
 _PERCENT = re.compile(r"(?<!\\)%")
-_LIKE_STRFTIME = re.compile(r"\bdate\b[^|;&]*\+[^|;&]*$")
+# What stands before a % that belongs to a date: `date … +…`, or a word of any other program that begins with a +.
+_LIKE_STRFTIME = re.compile(r"\bdate\b[^|;&]*\+[^|;&]*$|(?:^|\s)[\"']?\+[^\s|;&]*$")
 _USER = re.compile(r"[a-z_][a-z0-9_.-]*\$?", re.IGNORECASE)
 # Words that open a command and are no user's name.
 _COMMANDS = {"cd", "test", "echo", "bash", "sh", "python", "python3", "php", "perl", "ruby", "node", "find", "rsync",

@@ -30,6 +30,13 @@ def test_a_list_is_a_table_of_eighty_columns(past: Past, printed: Callable[..., 
     assert lines[-1].startswith("3 jobs; times in ")
 
 
+def test_without_a_scheduler_a_run_with_jitter_only_would_start_from_its_time_on(
+    past: Past, printed: Callable[..., str]
+) -> None:
+    (line,) = (line for line in printed(run_list, str(past.place), "text", "").splitlines() if " yearly " in line)
+    assert " would start from 1 Jan " in line
+
+
 @pytest.mark.parametrize(("room", "heads"), [(79, 5), (60, 4), (50, 3), (40, 3)])
 def test_a_narrow_terminal_has_fewer_columns_and_no_wrapped_line(
     past: Past, printed: Callable[..., str], monkeypatch: pytest.MonkeyPatch, room: int, heads: int

@@ -24,10 +24,10 @@ def test_pause_and_resume(place: Place, capsys: Capture) -> None:
     assert not place.job("a").progress.paused
 
 
-def test_a_paused_job_shows_that_nothing_runs_until_it_is_resumed(place: Place, capsys: Capture) -> None:
+def test_a_paused_job_shows_when_it_would_run(place: Place, capsys: Capture) -> None:
     assert pause.run_pause("a", None, place.path, "text") == 0
     assert run_show("a", place.path, "text") == 0
-    assert "next       none until it is resumed\n" in capsys.readouterr().out
+    assert "next       paused; would run " in capsys.readouterr().out
 
 
 def test_many_are_paused_and_resumed_together(place: Place, capsys: Capture) -> None:

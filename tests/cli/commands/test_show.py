@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from chronex.cli.commands.apply import run_apply
+from chronex.cli.commands.pause import run_pause
 from chronex.cli.commands.show import run_graph, run_show, run_versions
 from chronex.errors import JobChainError, UnknownJobError
 from tests.cli.commands.test_apply import ONE_JOB, Directory
@@ -43,6 +45,14 @@ def test_show_in_json_answers_every_question_of_the_api(past: Past, printed: Cal
     assert found["policies"]["recovery"] == {"strategy": "execute_last", "max_count": None, "max_age_ms": None}
     assert found["tasks"][0]["retry"]["max"] == 0
     assert (found["last"], found["retries"], found["running"]) == ([], [], [])
+
+
+def test_a_paused_job_says_when_it_would_run(tmp_path: Path, printed: Callable[..., str]) -> None:
+    place = Directory(tmp_path)
+    run_apply(place.options(ONE_JOB))
+    run_pause("a", None, str(tmp_path / "store"), "text")
+    told = printed(run_show, "a", str(tmp_path / "store"), "text")
+    assert re.search(r"next +paused; would run \w{3} \d{4}-\d\d-\d\d 03:00:00", told), told
 
 
 def test_a_job_that_is_not_there_is_one_sentence_with_the_nearest_name(past: Past) -> None:
