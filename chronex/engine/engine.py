@@ -72,10 +72,10 @@ class Engine:
         # Where machines share the store: whether this one has the secret of a source such as "env:PGPASSWORD".
         self.has_secret: Callable[[str], bool] = lambda source: True
         self.lacking_secrets: set[str] = set()  # sources that jobs named and this node has not
-        # An update may wait for the store after its time was read. What leaves a queue then starts at the time of the
-        # transaction: another update may have queued it meanwhile, and by the time that was read it was not due yet.
         # How long a process of this machine has been there, whatever its clock was set to; None where nobody knows.
         self.age_of: AgeOf = lambda process: None
+        # An update may wait for the store after its time was read. What leaves a queue then starts at the time of the
+        # transaction: another update may have queued it meanwhile, and by the time that was read it was not due yet.
         self.read_clock: Callable[[], int] | None = None
         self.pace = CatchUpPace()  # of missed runs
         # What a daemon found of the conditions of jobs, by their ids; whether it has found something since the last
