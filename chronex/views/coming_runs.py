@@ -138,7 +138,7 @@ def forecast_run(job: Job, nominal_ms: int, now_ms: int) -> ForecastRun:
     placed = due_time(job, options, nominal_ms, NO_CHANCE)
     latest_ms = placed.due_ms + max(options.jitter or 0, 1) - 1
     reason = placed.impossible or NO_REASON
-    if reason.code is ReasonCode.BLACKOUT and blackout_at(job, latest_ms) is None:
+    if reason.code is ReasonCode.BLACKOUT and blackout_end(job, placed.due_ms) <= latest_ms:
         reason = NO_REASON  # jitter may put it behind the end of the blackout
     if not reason and barred_at(job, latest_ms, now_ms):  # or jitter may put it behind the end of the pause
         reason = barred_at(job, placed.due_ms, now_ms)
