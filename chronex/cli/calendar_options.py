@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from chronex.cli.options import UsageError, choose, job_file_path
 from chronex.expr.fields import WEEKDAYS
+from chronex.expr.meaning import Every
 
 if TYPE_CHECKING:
     from chronex.model.calendars import CalendarRules, JobCalendar
@@ -18,9 +19,14 @@ _SOURCES = ("holidays", "dates", "ics", "weekdays")
 
 
 def calendar_rules_of(
-    calendars: Sequence[str] | None, on_excluded: str, workday: Sequence[int] | None, now_ms: int, zone: Zone
+    calendars: Sequence[str] | None,
+    on_excluded: str,
+    workday: Sequence[int] | None,
+    when: tuple[int, Zone],
+    expression: Expression,
 ) -> CalendarRules | None:
-    """The rules of `--calendar`, `--on-excluded` and `--workday`; None where there are none. Raises UsageError."""
+    """The rules of `--calendar`, `--on-excluded` and `--workday`, as of a time and in a zone; None where there are
+    none. Raises UsageError."""
     given, workday = calendars or (), workday or ()
     if not given and not workday and on_excluded == "skip":
         return None  # the records are not loaded for it
@@ -31,19 +37,11 @@ def calendar_rules_of(
         raise UsageError("--on-excluded needs --calendar: without one nothing is excluded")
     if any(not 1 <= abs(number) <= 23 for number in workday):
         raise UsageError("--workday goes from 1 to 23, and from -1 to -23 counted from the end of the month")
-    excluded = tuple(_calendar(one, now_ms, zone) for one in given)
-    return CalendarRules(excluded=excluded, on_excluded=OnExcluded(on_excluded), workday=tuple(workday))
-
-
-def refuse_moved_intervals(rules: CalendarRules | None, expression: Expression) -> None:
-    """As in a job file: what has no time of the day cannot keep it on another day."""
-    from chronex.expr.meaning import Every
-    from chronex.model.calendars import OnExcluded
-
-    is_moved = rules is not None and rules.on_excluded is not OnExcluded.SKIP
-    if is_moved and isinstance(expression.meaning.body, Every):
+    if on_excluded != OnExcluded.SKIP and isinstance(expression.meaning.body, Every):
         hint = "leave --on-excluded out, or write a schedule with times of the day"
         raise UsageError(f"an interval has no time of the day to keep on another day; {hint}")
+    excluded = tuple(_calendar(one, *when) for one in given)
+    return CalendarRules(excluded=excluded, on_excluded=OnExcluded(on_excluded), workday=tuple(workday))
 
 
 def _calendar(given: str, now_ms: int, zone: Zone) -> JobCalendar:

@@ -285,6 +285,13 @@ def load_or_report(config: str | None) -> JobFile | None:
 _KNOWN_BY_THE_STORE = "J104"
 
 
+def print_unknown_parents(found: JobFile) -> None:
+    """For who asks no store: of a job that follows one which the file does not have nothing can be said."""
+    for warning in found.warnings:
+        if warning.code == _KNOWN_BY_THE_STORE:
+            err(terminal_safe(str(warning)))
+
+
 def print_warnings(found: JobFile) -> None:
     """What an apply still has to say of a file without mistakes."""
     for warning in found.warnings:

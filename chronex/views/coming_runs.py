@@ -148,7 +148,7 @@ def forecast_run(job: Job, nominal_ms: int, now_ms: int) -> ForecastRun:
     placed = due_time(job, options, nominal_ms, NO_CHANCE)
     latest_ms = placed.due_ms + max(options.jitter or 0, 1) - 1
     reason = placed.impossible or NO_REASON
-    if reason.code is ReasonCode.BLACKOUT and blackout_at(job, latest_ms) is None:
+    if reason.code is ReasonCode.BLACKOUT and blackout_end(job, placed.due_ms) <= latest_ms:
         reason = NO_REASON  # jitter may put it behind the end of the blackout
     if not reason and barred_at(job, latest_ms, now_ms):  # or jitter may put it behind the end of the pause
         reason = barred_at(job, placed.due_ms, now_ms)
@@ -252,7 +252,12 @@ def may_wait_for(job: Job) -> tuple[str, ...]:
 
 
 def coming_starts_of(
-    job: Job, after_ms: int, until_ms: int, now_ms: int | None = None, drawn: Iterable[ForecastRun] = ()
+    job: Job,
+    after_ms: int,
+    until_ms: int,
+    now_ms: int | None = None,
+    drawn: Iterable[ForecastRun] = (),
+    not_before_ms: int | None = None,
 ) -> Iterator[int]:
     """When its runs start, in the order of their nominal times in (after, until], decided or not; not those that will
     not start. `drawn` are those on record that will: `max` counts them. It is now `after_ms` unless told."""
@@ -261,7 +266,7 @@ def coming_starts_of(
     now_ms = after_ms if now_ms is None else now_ms
     try:
         if runs_left(job) is not None:
-            yield from _counted_starts(job, after_ms, until_ms, now_ms, drawn)
+            yield from _counted_starts(job, after_ms, until_ms, now_ms, drawn, not_before_ms)
         elif starts_at_nominal_times(job):
             yield from schedule_of(job).between(after_ms, until_ms)  # much faster than one after the other
         elif (first := schedule_of(job).next(after_ms)) is not None:
@@ -272,13 +277,13 @@ def coming_starts_of(
 
 
 def _counted_starts(
-    job: Job, after_ms: int, until_ms: int, now_ms: int, drawn: Iterable[ForecastRun]
+    job: Job, after_ms: int, until_ms: int, now_ms: int, drawn: Iterable[ForecastRun], not_before_ms: int | None
 ) -> Iterator[int]:
     """Of a job with `max` all that come before are counted too, from what was decided last."""
     cursor = job.progress.cursor_ms
     first = schedule_of(job).next(after_ms if cursor is None else min(cursor, after_ms))
     on_record = {run.nominal_ms for run in drawn}
     last = until_ms + widest_ms(job)
-    runs = takewhile(lambda run: run.due_ms <= last, in_order_of_start(job, first, now_ms, drawn))
+    runs = takewhile(lambda run: run.due_ms <= last, in_order_of_start(job, first, now_ms, drawn, not_before_ms))
     found = (run for run in runs if after_ms < run.nominal_ms <= until_ms and run.nominal_ms not in on_record)
     yield from (run.due_ms for run in sorted(found))

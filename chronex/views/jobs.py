@@ -12,9 +12,10 @@ from itertools import islice, takewhile
 from typing import NamedTuple
 
 from chronex.engine.membership import seems_alive
-from chronex.engine.plan import blackout_at, lead_ms
+from chronex.engine.plan import NO_CHANCE, blackout_at, lead_ms, plan_job
 from chronex.engine.retries import skips_until
 from chronex.engine.usual import RunUsage, Usual, usage_of, usual_of
+from chronex.errors import CustomScheduleError
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
 from chronex.model.reasons import NO_REASON, Reason
@@ -23,7 +24,7 @@ from chronex.model.states import OccurrenceState, RunState, is_final
 from chronex.storage import keys
 from chronex.storage.records import Reading, pages
 from chronex.timing.calendar_schedule import MovedFrom
-from chronex.timing.job_schedule import runs_at_start
+from chronex.timing.job_schedule import runs_at_start, schedule_of
 from chronex.views.coming_runs import (
     ForecastRun,
     barred_at,
@@ -37,6 +38,8 @@ from chronex.views.group_rows import waits_for
 # A row searches this many occurrences for the last one that has ended.
 _OPEN_AT_MOST = 8
 _ALL_JOBS = 1_000_000
+# A scheduler that lives has decided what was due so long ago: what is undecided still was missed.
+_DECIDED_WITHIN_MS = 10_000
 
 
 class Situation(StrEnum):
@@ -319,6 +322,9 @@ def _coming_runs(
     if not job.enabled:
         return iter(())
     not_before, first = skipped_until_ms, _first_undecided(job)
+    if first is not None and first < now_ms - _DECIDED_WITHIN_MS:
+        made_up, first = _after_outage(job, now_ms)
+        drawn = (*drawn, *made_up)
     if job.progress.is_paused_at(now_ms):
         until = job.progress.paused_until_ms
         first = None if until is None else first
@@ -336,6 +342,17 @@ def _left_by_max(job: Job, drawn: list[ForecastRun], now_ms: int, skipped_until_
     coming = takewhile(lambda run: run.due_ms <= last_ms, _coming_runs(job, drawn, now_ms, skipped_until_ms))
     nominals = {run.nominal_ms for run in coming}
     return [run for run in drawn if run.nominal_ms in nominals]
+
+
+def _after_outage(job: Job, now_ms: int) -> tuple[list[ForecastRun], int | None]:
+    """What a scheduler that starts now makes up for, and the first instant behind that."""
+    schedule = schedule_of(job)
+    try:
+        plan = plan_job(job, schedule, now_ms, now_ms, NO_CHANCE)
+        missed = (one.occurrence for one in plan.planned if one.outcome.runs)
+        return drawn_runs(job, missed, now_ms), schedule.next(plan.cursor_ms)
+    except CustomScheduleError:  # it is not registered in this process
+        return [], _first_undecided(job)
 
 
 def _first_undecided(job: Job) -> int | None:

@@ -150,7 +150,7 @@ def _first_mark(row: Row, window: Window) -> int:
 def _undecided(row: Row, since_ms: int, window: Window, now_ms: int) -> Iterator[int]:
     """The starts inside the window that are not on record yet."""
     begin, until_ms = _first_mark(row, window), window.end_ms + lead_ms(row.job)
-    starts = coming_starts_of(row.job, since_ms, until_ms, now_ms, row.drawn)
+    starts = coming_starts_of(row.job, since_ms, until_ms, now_ms, row.drawn, row.next and row.next.due_ms)
     return (due for due in starts if begin <= due <= window.end_ms)
 
 

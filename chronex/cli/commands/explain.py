@@ -75,7 +75,7 @@ def explain(
 
     Example: chronex explain "TZ=Asia/Seoul 0 9 * * MON-FRI <jitter:30s>" -n 3
     """
-    from chronex.cli.calendar_options import calendar_rules_of, refuse_moved_intervals
+    from chronex.cli.calendar_options import calendar_rules_of
     from chronex.expr.parser import DIALECTS
     from chronex.timing import parse_and_validate
     from chronex.views.expression_facts import Question
@@ -96,8 +96,7 @@ def explain(
         zone = expression.occurrences(choice.zone.tzinfo).zone
         chosen = {"window_mode": mode, "seed_strategy": seed, "salt": salt, "only": only, "avoid": avoid}
         window = _read_spread(spread, identity, zone.name, dist, chosen)
-    rules = calendar_rules_of(calendar, on_excluded, workday, since_ms, choice.zone)
-    refuse_moved_intervals(rules, expression)
+    rules = calendar_rules_of(calendar, on_excluded, workday, (since_ms, choice.zone), expression)
     question = Question(since_ms, count, identity, window, rules)
     found = facts_about(text, expression, result.warnings, choice, question)
     _print_found(found, form)

@@ -43,7 +43,7 @@ def next_runs(
     """
     from itertools import islice
 
-    from chronex.cli.calendar_options import calendar_rules_of, refuse_moved_intervals
+    from chronex.cli.calendar_options import calendar_rules_of
     from chronex.errors import ExpressionError
     from chronex.expr.parser import DIALECTS
     from chronex.text.instants import rfc3339_in
@@ -63,8 +63,7 @@ def next_runs(
     timing = expression.occurrences(choice.zone.tzinfo)
     limit = min(count, expression.options.max or count)
     instants = timing.between(since_ms + 1, LAST_MS, since_ms)
-    rules = calendar_rules_of(calendar, on_excluded, workday, since_ms, choice.zone)
-    refuse_moved_intervals(rules, expression)
+    rules = calendar_rules_of(calendar, on_excluded, workday, (since_ms, choice.zone), expression)
     if rules is not None:
         from chronex.timing.calendar_schedule import with_calendars
         from chronex.timing.job_schedule import ExpressionSchedule

@@ -81,7 +81,7 @@ def run_simulate(options: SimulateOptions) -> int:
     """0 whatever is found: a simulation reports, and the reader judges; 2 when the job file has a mistake."""
     from random import Random
 
-    from chronex.cli.job_file import load_or_report
+    from chronex.cli.job_file import load_or_report, print_unknown_parents
     from chronex.clock import wall_ms
     from chronex.views.folded_simulation import fold
     from chronex.views.simulation import as_data, simulate_runs, tally
@@ -89,6 +89,7 @@ def run_simulate(options: SimulateOptions) -> int:
     found = load_or_report(options.file)
     if found is None:
         return 2
+    print_unknown_parents(found)
     zone = choose_zone(options.tz or found.settings.timezone).zone
     begin = wall_ms() if options.since is None else read_instant(options.since, zone)
     end = begin + 28 * DAY_MS if options.until is None else read_instant(options.until, zone, "--to")

@@ -308,10 +308,14 @@ def _is_left(reading: Reading, job: Job, expected: ForecastRun, left: int, now_m
     """Is it one of the executions that `max` leaves, beside those on record that wait for their time?"""
     if left <= 0:
         return False
-    drawn = drawn_runs(job, reading.occurrences(job.id), now_ms)
+    waits = skips_until(reading, job)
+    not_before = 0 if waits is None else waits[1]
+    drawn = drawn_runs(job, reading.occurrences(job.id), now_ms, not_before)
     since = job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms
     until = expected.due_ms + lead_ms(job)  # what is planned later starts later
-    coming = first_to_start(job, forecast_all(job, since, max(until, expected.nominal_ms), now_ms), left, drawn)
+    coming = forecast_all(job, since, max(until, expected.nominal_ms), now_ms)
+    startable = (run for run in coming if run.latest_ms >= not_before or run.nominal_ms == expected.nominal_ms)
+    coming = first_to_start(job, startable, left, drawn)
     found = next((run for run in coming if run.nominal_ms == expected.nominal_ms), None)
     return found is not None and found.reason.code is not ReasonCode.MAX_REACHED
 

@@ -58,6 +58,14 @@ def test_every_run_of_the_days_around_a_clock_change_is_counted(chronex: Chronex
     assert jobs["night"]["completed"] == 3
 
 
+def test_a_job_that_follows_one_of_elsewhere_is_told_and_not_played(chronex: Chronex, tmp_path: Path) -> None:
+    path = tmp_path / "chronex.toml"
+    path.write_text(f'{JOBS}[jobs.report]\nafter = "etl"\nrun = "true"\n')
+    done = chronex("simulate", str(path), *SPAN)
+    assert done.code == 0
+    assert "report follows etl, and there is no such job in this file" in done.err
+
+
 def test_a_run_that_takes_longer_than_its_interval_is_seen(chronex: Chronex, file: str) -> None:
     jobs = simulated(chronex, file, "--duration", "tick=7m", "--duration", "queued=90m")["jobs"]
     assert jobs["tick"]["skipped"] == jobs["tick"]["completed"]
