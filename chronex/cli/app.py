@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeAlias
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 # A command is declared by a function, or by a Typer of its own where it has commands below it.
 Declaration: TypeAlias = "Callable[..., int | None] | typer.Typer"
@@ -399,7 +399,10 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
         "Say why a job ran, ran late, failed, or did not run at a time; without TIME: the last run and the next.",
     ),
     "trigger": (_trigger, "Run a job now; its overlap policy is respected."),
-    "pause": (_pause, "Hold a job's schedule: what is due meanwhile is skipped, with your name."),
+    "pause": (
+        _pause,
+        "Hold a job's schedule: runs that come due in the pause are skipped, and the journal says who paused.",
+    ),
     "resume": (_resume, "End a pause."),
     "cancel": (
         _cancel,
@@ -407,7 +410,7 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     ),
     "replay": (
         _replay,
-        "Run what has ended once more, at its old scheduled time; by --job and range the list is shown first.",
+        "Run what has ended once more, at its old scheduled time; with --job and a range the list is shown first.",
     ),
     "backfill": (
         _backfill,
@@ -443,10 +446,29 @@ COMMANDS: dict[str, tuple[Callable[[], Declaration], str]] = {
     "man": (_man, "Print the manual page, for `chronex man | man -l -`."),
     "version": (_version, "Show the version."),
 }
-# The commands with commands below them; typer lists them after all others.
-_GROUPS = frozenset({"dlq", "notify", "state", "store", "service"})
+# What the help calls each kind of command.
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Schedules": ("explain", "next", "fmt", "lint", "rule", "lsp", "simulate"),
+    "Jobs": ("init", "apply", "edit", "add", "at", "rm", "import"),
+    "The daemon": ("run", "stop", "restart", "reload", "service"),
+    "What happens": (
+        "tui", "list", "show", "status", "history", "report", "events", "logs", "why", "groups", "nodes",
+    ),
+    "What you decide": ("trigger", "pause", "resume", "cancel", "replay", "backfill", "dlq", "notify", "state"),
+    "The store": ("verify", "doctor", "backup", "restore", "store", "torture"),
+    "This program": ("completion", "man", "version"),
+}  # fmt: skip
 # `chronex why backup -2h`: a time before now is no option, and no -h either.
 _SETTINGS: dict[str, dict[str, Any]] = {"why": {"ignore_unknown_options": True, "help_option_names": ["--help"]}}
+
+
+class SectionedGroup(TyperGroup):
+    """The help lists commands by kind, each with its whole line."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, COMMANDS[name][1]) for name in names])
 
 
 class PlainCommand(TyperCommand):
@@ -495,7 +517,7 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     if name in _STARTED_BY_CHRONEX:
         app.command(name, hidden=True)(_STARTED_BY_CHRONEX[name]())
         return app
-    for listed in sorted(COMMANDS, key=_GROUPS.__contains__):
+    for listed in COMMANDS:
         app.command(listed, help=COMMANDS[listed][1])(_only_listed)
     return app
 
@@ -511,6 +533,7 @@ def whole_app() -> typer.Typer:
 def _without_commands() -> typer.Typer:
     app = typer.Typer(
         name="chronex",
+        cls=SectionedGroup,
         help="Cron you can see, explain and trust.",
         add_completion=False,
         rich_markup_mode=None,

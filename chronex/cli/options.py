@@ -60,7 +60,7 @@ JobName = Annotated[str, typer.Argument(help="The job's name.", metavar="JOB")]
 OfJob = Annotated[str | None, typer.Option("--job", help="Those of this job.", metavar="JOB")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for the end; exit 1 unless it went well.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
-AsOf = Annotated[str, typer.Option("--as-of", help="With the job's version of: then or now.", metavar="WHEN")]
+AsOf = Annotated[str, typer.Option("--as-of", help="Run the job as it was then, or as it is now.", metavar="WHEN")]
 ReasonText = Annotated[str, typer.Option(help="Why, for the journal.", metavar="TEXT")]
 
 

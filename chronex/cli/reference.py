@@ -18,6 +18,7 @@ class OptionInfo(NamedTuple):
     names: tuple[str, ...]
     value: str  # the placeholder of its value; empty for a switch
     help: str
+    default: str = ""  # as the help shows it; empty where there is none to tell
 
 
 class ArgumentInfo(NamedTuple):
@@ -64,7 +65,9 @@ def _read_command(name: str, declared: Any) -> CommandInfo:
 def _option(parameter: Any) -> OptionInfo:
     kind = "N" if parameter.type.name.startswith("int") else "TEXT"
     value = "" if parameter.is_flag else parameter.metavar or kind
-    return OptionInfo((*parameter.opts, *parameter.secondary_opts), value, parameter.help or "")
+    has_default = bool(value) and isinstance(parameter.default, str | int | float) and parameter.default != ""
+    default = str(parameter.default) if has_default else ""
+    return OptionInfo((*parameter.opts, *parameter.secondary_opts), value, parameter.help or "", default)
 
 
 def _argument(parameter: Any) -> ArgumentInfo:
@@ -297,9 +300,34 @@ _EXITS = (
 _VARIABLES = (
     ("CHRONEX_CONFIG", "the job file, where no --config is given"),
     ("CHRONEX_STORE", "the directory of the store, where no --store is given"),
+    ("CHRONEX_CRON", "the cron that reads the crontabs of this machine, for lint and import"),
     ("NO_COLOR", "when set, output has no colour"),
     ("TZ", "the zone of the host, for expressions that name none"),
 )
+
+
+_DESCRIPTION = (
+    "Chronex runs jobs at the times that a job file gives them, records what became of each due time and why, and "
+    "shows it in a terminal.",
+    "An expression has five fields, minute, hour, day of the month, month and day of the week, or six with seconds "
+    "in front; or it is @daily and its like, or @every 15m. TZ=Asia/Seoul in front of it names its time zone. "
+    "`chronex explain` says what one means, and `chronex lint` what is wrong with it.",
+)
+_FILES = (
+    (
+        "chronex.toml",
+        "the job file, in the current directory; else chronex/chronex.toml below the user's configuration",
+    ),
+    (".chronex-lint.toml", "settings of lint for the files below it"),
+    ("~/.local/state/chronex/store", "the store, where neither --store nor CHRONEX_STORE names one"),
+)
+_EXAMPLES = (
+    ('chronex explain "TZ=Asia/Seoul 0 9 * * MON-FRI"', "what it means, and when it fires next"),
+    ("chronex lint", "the schedules of all files below this directory"),
+    ("chronex init && chronex run", "begin with a commented job file"),
+    ("chronex why backup", "why the last run was as it was, and when the next one is"),
+)
+_SEE_ALSO = "crontab(5), systemd.time(7), systemd.timer(5)"
 
 
 def manual(program: CommandInfo) -> str:
@@ -310,6 +338,9 @@ def _manual_lines(program: CommandInfo) -> Iterator[str]:
     yield f'.TH CHRONEX 1 "" "Chronex {__version__}" "User Commands"'
     yield from (".SH NAME", f"chronex \\- {_roff(program.help.rstrip('.').lower())}")
     yield from (".SH SYNOPSIS", ".B chronex", "\\fICOMMAND\\fR [\\fIOPTIONS\\fR] [\\fIARGUMENTS\\fR]")
+    yield ".SH DESCRIPTION"
+    for paragraph in _DESCRIPTION:
+        yield from (".PP", _roff(paragraph))
     yield ".SH COMMANDS"
     for command in program.commands:
         yield from _manual_command(f"chronex {command.name}", command)
@@ -317,6 +348,11 @@ def _manual_lines(program: CommandInfo) -> Iterator[str]:
     yield from _manual_table(_EXITS)
     yield ".SH ENVIRONMENT"
     yield from _manual_table(_VARIABLES)
+    yield ".SH FILES"
+    yield from _manual_table(_FILES)
+    yield ".SH EXAMPLES"
+    yield from _manual_table(_EXAMPLES)
+    yield from (".SH SEE ALSO", _roff(_SEE_ALSO))
 
 
 def _manual_command(path: str, command: CommandInfo) -> Iterator[str]:
@@ -333,7 +369,8 @@ def _manual_command(path: str, command: CommandInfo) -> Iterator[str]:
     for option in command.options:
         value = f" \\fI{_roff(option.value)}\\fR" if option.value else ""
         names = ", ".join(f"\\fB{_roff(name)}\\fR" for name in option.names)
-        yield from (".TP", f"{names}{value}", _roff(option.help))
+        default = f" (default: {option.default})" if option.default else ""
+        yield from (".TP", f"{names}{value}", _roff(f"{option.help}{default}"))
     if command.example:
         yield from (".P", "Example:", ".nf", f".RS\n{_roff(command.example)}\n.RE", ".fi")
 

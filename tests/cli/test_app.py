@@ -19,7 +19,7 @@ from typer.main import get_command
 
 import chronex.cli.commands
 from chronex.cli.app import COMMANDS as APP_COMMANDS
-from chronex.cli.app import app_for, whole_app
+from chronex.cli.app import SECTIONS, app_for, whole_app
 from chronex_store import LmdbStore
 from tests.cli.conftest import Chronex
 from tests.kit.command_tree import command_tree
@@ -97,7 +97,14 @@ def test_bad_usage_is_one_sentence_with_a_hint(chronex: Chronex, typed: str, sen
 def test_a_command_that_was_given_nothing_shows_its_help(chronex: Chronex, arguments: tuple[str, ...]) -> None:
     done = chronex(*arguments)
     assert done.code == 2
-    assert "Commands:" in done.err
+    assert ("Commands:" if arguments else "Schedules:") in done.err
+
+
+def test_the_help_lists_every_command_once_and_whole(chronex: Chronex) -> None:
+    listed = [name for names in SECTIONS.values() for name in names]
+    assert sorted(listed) == sorted(APP_COMMANDS)
+    shown = " ".join(chronex("--help").out.split())
+    assert all(f"{name} {text}" in shown for name, (_, text) in APP_COMMANDS.items())
 
 
 def test_every_help_names_values_in_words(chronex: Chronex) -> None:

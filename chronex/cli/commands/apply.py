@@ -61,7 +61,7 @@ def apply(
     ] = False,
     basis: Annotated[
         int | None,
-        typer.Option(help="Refuse if jobs were changed since the --dry-run that said this.", metavar="NUMBER"),
+        typer.Option(help="The number that --dry-run printed: refuse if jobs were changed since.", metavar="NUMBER"),
     ] = None,
     rollback: Annotated[
         tuple[str, int] | None,

@@ -59,7 +59,9 @@ def explain(
     seed: Annotated[
         str, typer.Option(help="How long a choice lasts: stable, daily or weekly.", metavar="SEED")
     ] = "stable",
-    salt: Annotated[str, typer.Option(help="Changes every choice.", metavar="TEXT")] = "",
+    salt: Annotated[
+        str, typer.Option(help="Any text; another one gives other choices of spread and stagger.", metavar="TEXT")
+    ] = "",
     only: Annotated[
         str, typer.Option(help="Clauses that must hold, such as dow=MON-FRI;between=08:00-20:00.", metavar="CLAUSES")
     ] = "",

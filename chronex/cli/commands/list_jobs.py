@@ -39,7 +39,9 @@ def list_jobs(
     wanted: Annotated[
         str,
         typer.Option(
-            "--filter", help="Only jobs that fit: text, state:failed, tag:etl, next<1h, -not.", metavar="TEXT"
+            "--filter",
+            help="Only jobs that fit: text, state:failed, tag:etl, next<1h; -tag:etl for those that do not.",
+            metavar="TEXT",
         ),
     ] = "",
 ) -> int:

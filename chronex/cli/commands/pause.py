@@ -28,7 +28,9 @@ def pause(
     store: StorePath = None,
     form: Form = "text",
 ) -> int:
-    """Hold a job's schedule: what is due meanwhile is skipped, with your name. What runs goes on.
+    """Hold a job's schedule: runs that come due in the pause are skipped, and the journal says who paused.
+
+    A command that runs already goes on.
 
     Example: chronex pause backup --for 2h
     """

@@ -48,7 +48,7 @@ def replay(
     store: StorePath = None,
     form: Form = "text",
 ) -> int:
-    """Run what has ended once more, at its old scheduled time; by --job and range the list is shown first.
+    """Run what has ended once more, at its old scheduled time; with --job and a range the list is shown first.
 
     Example: chronex replay --job backup --from 2027-01-01 --state failed,missed --reason "disk was full"
     """

@@ -20,7 +20,7 @@ def run(
     config: Config = None,
     store: StorePath = None,
     headless: Annotated[
-        bool, typer.Option("--headless", help="Without the dashboard, as it is without a terminal.")
+        bool, typer.Option("--headless", help="Show no dashboard; where there is no terminal none is shown.")
     ] = False,
     once: Annotated[
         bool,

@@ -25,7 +25,12 @@ def trigger(
         typer.Option("--param", help="name=value, given to it as CHRONEX_PARAM_NAME.", metavar="K=V"),
     ] = None,
     key: Annotated[
-        str, typer.Option("--idempotency-key", help="While this key lives, asking again does nothing.", metavar="KEY")
+        str,
+        typer.Option(
+            "--idempotency-key",
+            help="A name for this request: while it is kept, asking again with it runs nothing.",
+            metavar="KEY",
+        ),
     ] = "",
     ttl: Annotated[str | None, typer.Option(help="How long the key lives (default: 1d).", metavar="DURATION")] = None,
     only: Annotated[list[str] | None, typer.Option(help="Only this task; may be repeated.", metavar="TASK")] = None,

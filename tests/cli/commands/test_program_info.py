@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -114,6 +115,14 @@ def test_bash_completes_what_is_typed(tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", "\n".join(asked)], capture_output=True, text=True, check=True, cwd=tmp_path)
     answers = zip(TYPED, done.stdout.splitlines(), strict=True)
     assert [(typed, found.split()) for (typed, _), found in answers] == TYPED, done.stderr
+
+
+def test_the_manual_has_what_manuals_have_and_the_defaults() -> None:
+    text = manual(PROGRAM)
+    assert re.findall(r"^\.SH (.*)", text, re.MULTILINE) == [
+        "NAME", "SYNOPSIS", "DESCRIPTION", "COMMANDS", "EXIT STATUS", "ENVIRONMENT", "FILES", "EXAMPLES", "SEE ALSO",
+    ]  # fmt: skip
+    assert "How many runs. (default: 10)" in text
 
 
 def test_the_manual_is_read_without_complaint(tmp_path: Path) -> None:
