@@ -17,14 +17,21 @@ from chronex.daemon.condition_watch import ConditionWatch
 from chronex.daemon.executor import FULL_PAUSE_S, Executor
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.periodic_tasks import PeriodicTask, PeriodicTasks
-from chronex.daemon.registration import RENEW_S, NodeTroubles, Registration, clock_facts, running_attempts
+from chronex.daemon.registration import (
+    RENEW_S,
+    NodeTroubles,
+    Registration,
+    clock_facts,
+    note_ended_here,
+    running_attempts,
+)
 from chronex.daemon.retention import AgeClock
 from chronex.daemon.wakeups import LONGEST_BETWEEN_CHECKS_MS, ClockFollower, Rest, WakeupDetector, wake_on_clock_set
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.commands.nodes import RESTART
 from chronex.engine.commands.trigger import start_jobs_of_boot
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
-from chronex.engine.membership import KILL_AFTER_MS, STOP_AFTER_MS, TRUSTED_MS, is_here
+from chronex.engine.membership import KILL_AFTER_MS, SHORT_TRUST_MS, STOP_AFTER_MS, TRUSTED_MS, is_here
 from chronex.engine.takeover import IsKept, kept_by_nobody
 from chronex.errors import FencedError, StoreError, StoreFullError, StoreOutcomeUnknownError, StoreUnavailableError
 from chronex.failpoints import fail_point
@@ -42,7 +49,7 @@ from chronex.run.functions import Calls
 from chronex.run.process import age_ms as age_of_process
 from chronex.run.secret_values import has_secret
 from chronex.storage import journal
-from chronex.storage.ports import FailsOver, LostCommits, ReadTransaction, Store, Transaction
+from chronex.storage.ports import FailsOver, LostCommits, Store, Transaction
 from chronex.storage.records import Reading, Records
 from chronex.storage.scopes import JOURNAL_ONLY
 
@@ -51,6 +58,7 @@ log = logging.getLogger(__name__)
 # No sleep is longer, so that a clock that was set, or a machine that slept, is noticed within it.
 LONGEST_SLEEP_S = 30.0
 HEARTBEAT_S = 30.0
+LEASE = "lease"  # a heartbeat that others wait for
 DEAD_LETTERS_S = 60.0
 HOOKS_S = 2.0
 # How long a store may take to say how we are asked to stop.
@@ -109,7 +117,7 @@ class Daemon:
             PeriodicTask("skipped", skip_log.EVERY_S, self._skips.do),
         )
         if node.lease_ms:
-            own = (PeriodicTask("lease", RENEW_S, self._heartbeat), *own[1:])
+            own = (PeriodicTask(LEASE, RENEW_S, self._heartbeat), *own[1:])
         self.periodic = PeriodicTasks((*own, *periodic), self.clock, self._note_chore)
         self.closers: list[Callable[[], Awaitable[None]]] = []  # what goes on beside the loop ends by these
         self.clock_follower = ClockFollower(store, self.clock, node.id, settings.timezone, self.journal)
@@ -131,7 +139,8 @@ class Daemon:
         """Our heartbeat has arrived: what runs here may run on for a while, whatever becomes of us."""
         if self.keepers is not None:
             trust = Trust(sent_ms + STOP_AFTER_MS, sent_ms + KILL_AFTER_MS)
-            self.keepers.trust(trust, sent_ms + TRUSTED_MS)
+            until_ms = sent_ms + TRUSTED_MS
+            self.keepers.trust(trust, until_ms, until_ms - SHORT_TRUST_MS)
 
     def _described(self, node: Node) -> Node:
         described = replace(
@@ -217,8 +226,9 @@ class Daemon:
         """
         if isinstance(error, FencedError) and not self.has_failed:
             self._note(self.registration.note_refused())
+        is_asked = self._stopping.is_set() and not self.has_failed  # who was asked to stop does not begin anew
         self.has_failed = True
-        if error is not None and self.registration.is_shared:
+        if error is not None and self.registration.is_shared and not is_asked:
             self.must_restart = True
             fields = {"node": self.node.id, "so": "this node registers anew", "reason": str(error)}
             log_event(log, "begins anew", fields, logging.WARNING)
@@ -252,6 +262,8 @@ class Daemon:
         """Until stopped; with `once`, until what is due now has ended."""
         _daemons_here[self.node.id] = self
         self._loop = asyncio.get_running_loop()
+        if self.keepers is not None:
+            self.keepers.on_short_trust = partial(self.periodic.hurry, LEASE)
         try:
             await self._run(once=once)
         finally:
@@ -281,6 +293,7 @@ class Daemon:
                 fail_point("tick decided")
                 self.executor.carry_out(tick.orders)
                 most = BATCH if tick.has_more else FIRST_BATCH
+                self.periodic.start_due()  # also between the ticks of a backlog: heartbeats are among it
                 if tick.has_more:
                     await asyncio.sleep(0)
                     continue
@@ -288,7 +301,6 @@ class Daemon:
                 if once:
                     break
                 self.executor.prestart.prepare(tick.next_ms)
-                self.periodic.start_due()
                 next_ms = self._look_at_conditions(tick.next_ms) if self.engine.awaits_conditions else tick.next_ms
                 await self._sleep(next_ms, seen)
         await self._finish()
@@ -320,7 +332,7 @@ class Daemon:
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""
         unfollowed = self.clock_follower.unfollowed
-        if (unfollowed and not self.registration.is_shared) or not self.registration.is_trusted:
+        if (unfollowed and not self.registration.is_shared) or not self.registration.may_claim:
             return Tick((), None, has_more=False)
         now_ms = self.clock.wall_ms()
         try:
@@ -420,7 +432,7 @@ class Daemon:
             await asyncio.wait(self._noting)
 
     async def _take_over(self) -> None:
-        await self._note_ended_here()
+        await note_ended_here(self.store, self.node, self.clock.wall_ms(), _works_here)
         keepers = self.keepers
         kept: IsKept = kept_by_nobody
         if keepers is not None:
@@ -451,28 +463,6 @@ class Daemon:
         if node.id == self.node.id or not is_here(node, self.node):
             return True
         return node.stopped_ms is None and is_alive(node.process)
-
-    async def _note_ended_here(self) -> None:
-        """A daemon of this process whose event loop is gone is dead, though the process lives."""
-        here = self.node.process
-
-        def ended(tx: ReadTransaction) -> list[Node]:
-            return [
-                one
-                for one in Reading(tx).nodes()
-                if one.stopped_ms is None and one.process == here and one.id != self.node.id
-                if (daemon := _daemons_here.get(one.id)) is None or not daemon.is_at_work
-            ]
-
-        now_ms = self.clock.wall_ms()
-
-        def mark(tx: Transaction) -> None:
-            for node in ended(tx):
-                Records(tx, now_ms).put(replace(node, stopped_ms=now_ms, epoch=node.epoch + 1))
-                journal.append(tx, Event(name="SchedulerCrashed", at_ms=now_ms, data={"node": node.id}))
-
-        if await self.store.view_async(ended):
-            await self.store.update_async(mark, use_reserve=True)
 
     def _take_over_again(self) -> None:
         """A process that a hanging node had left is gone, or a node is silent for too long: that is recorded now
@@ -521,13 +511,14 @@ class Daemon:
         self.executor.prestart.discard()
         if self._conditions is not None:
             self._conditions.stop()
-        await self.periodic.stop()
+        await self.periodic.stop(but=LEASE)
         for close in self.closers:
             await close()
         if not self._stopping.is_set():  # `once`: all that was due runs to its end, later tasks of its jobs too
-            await self.executor.finish()
+            await self._until_all_ended()
         self.journal("SchedulerStopRequested", {"node": self.node.id})
-        await self.executor.finish()
+        await self._until_all_ended()
+        await self.periodic.stop()
         await self.executor.prestart.wait_reaped()
         if self.keepers is not None:
             with contextlib.suppress(StoreError):  # the next daemon tidies
@@ -547,6 +538,13 @@ class Daemon:
             return
         self.journal("SchedulerStopped", {"node": self.node.id, **({"left": left} if left else {})})
         await self.all_noted()
+
+    async def _until_all_ended(self) -> None:
+        """What drains may take its time. Meanwhile others must know that this node lives, or they take it over."""
+        ended = asyncio.ensure_future(self.executor.finish())
+        while not ended.done():
+            self.periodic.start_due()
+            await asyncio.wait({ended}, timeout=self.periodic.seconds_until_next(at_most=LONGEST_SLEEP_S))
 
     # -- periodic tasks ------------------------------------------------------------------------------------------
 
@@ -592,3 +590,7 @@ class Daemon:
 
 # The daemons of this process by the id of their node. One that nobody holds any more does not work either.
 _daemons_here: WeakValueDictionary[str, Daemon] = WeakValueDictionary()
+
+
+def _works_here(node: str) -> bool:
+    return (daemon := _daemons_here.get(node)) is not None and daemon.is_at_work

@@ -50,6 +50,13 @@ class PeriodicTasks:
                 self._due_ms[task] = now + round(task.every_s * 1000)
                 self._busy[task] = asyncio.get_running_loop().create_task(self._run(task))
 
+    def hurry(self, name: str) -> None:
+        """Do it now, unless it is under way."""
+        for task in self._due_ms:
+            if task.name == name:
+                self._due_ms[task] = self._clock.monotonic_ms()
+        self.start_due()
+
     def seconds_until_next(self, at_most: float) -> float:
         """How long nothing of this falls due."""
         now = self._clock.monotonic_ms()
@@ -61,9 +68,14 @@ class PeriodicTasks:
         already because it takes so long is checked again after its interval."""
         return seconds if seconds > 0 or task not in self._busy else task.every_s
 
-    async def stop(self) -> None:
-        """Give up what is under way; what it has handed to the store stays."""
-        tasks = list(self._busy.values())
+    async def stop(self, but: str = "") -> None:
+        """Give up what is under way; what it has handed to the store stays.
+
+        The task called `but`, where one is named, goes on, and no other begins any more.
+        """
+        if but:
+            self._due_ms = {task: due_ms for task, due_ms in self._due_ms.items() if task.name == but}
+        tasks = [work for task, work in self._busy.items() if task.name != but]
         for task in tasks:
             task.cancel()
         if tasks:

@@ -19,6 +19,7 @@ from chronex.daemon.log_handlers import log_event
 from chronex.engine.membership import (
     LEASE_MS,
     RENEW_MS,
+    SHORT_TRUST_MS,
     TRUSTED_MS,
     is_any_silent,
     next_silence_ms,
@@ -32,7 +33,7 @@ from chronex.model.reasons import NodeTrouble, TroubleCode
 from chronex.model.records import Node
 from chronex.run import identity_of
 from chronex.storage.journal import append
-from chronex.storage.ports import Store, Transaction, UpdateFn
+from chronex.storage.ports import ReadTransaction, Store, Transaction, UpdateFn
 from chronex.storage.records import EVERYTHING, Reading, Records
 from chronex.storage.scopes import of_node
 from chronex.timing.zones import known_zone_version
@@ -115,6 +116,12 @@ class Registration:
     def is_trusted(self) -> bool:
         """Whether others still believe that this node lives: past that it must begin nothing."""
         return self.trusted_until_ms is None or self._clock.boottime_ms() < self.trusted_until_ms
+
+    @property
+    def may_claim(self) -> bool:
+        """Whether what is claimed now can begin in time: who is not heard for half of its trust takes nothing on."""
+        until_ms = self.trusted_until_ms
+        return until_ms is None or self._clock.boottime_ms() < until_ms - SHORT_TRUST_MS
 
     async def put(self, node: Node, *, use_reserve: bool = False) -> list[Node]:
         """Write the record; gives all nodes as they were then. FencedError where others have given this node up."""
@@ -213,6 +220,25 @@ class Registration:
             return records.nodes() if told.lease_ms else []
 
         return write
+
+
+async def note_ended_here(store: Store, node: Node, now_ms: int, works: Callable[[str], bool]) -> None:
+    """A daemon of this process whose event loop is gone is dead, though the process lives."""
+
+    def ended(tx: ReadTransaction) -> list[Node]:
+        return [
+            one
+            for one in Reading(tx).nodes()
+            if one.stopped_ms is None and one.process == node.process and one.id != node.id and not works(one.id)
+        ]
+
+    def mark(tx: Transaction) -> None:
+        for one in ended(tx):
+            Records(tx, now_ms).put(replace(one, stopped_ms=now_ms, epoch=one.epoch + 1))
+            append(tx, Event(name="SchedulerCrashed", at_ms=now_ms, data={"node": one.id}))
+
+    if await store.view_async(ended):
+        await store.update_async(mark, use_reserve=True)
 
 
 def running_attempts(reading: Reading) -> list[Attempt]:

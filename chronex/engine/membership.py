@@ -26,6 +26,8 @@ LEASE_MS = paced(15_000)
 RENEW_MS = paced(3_000)
 # From the sending of its last heartbeat a node trusts itself for less long than others trust it.
 TRUSTED_MS = paced(13_000)
+# Who has not more of that left begins nothing before its next heartbeat: what takes longer would come too late.
+SHORT_TRUST_MS = TRUSTED_MS // 2
 # How much later than the end of its lease a node is given up: what was under way then has landed or never will.
 SLACK_MS = paced(2_000)
 # An observer that was silent itself may only have been cut off: it judges nobody until it was heard for a while.

@@ -69,7 +69,11 @@ _AGAIN_S = 1.0  # how often it tries to write what a full disk did not take
 
 
 class _NotOpenedError(Exception):
-    """The scheduler is gone, or does not need the command: its barrier stays shut."""
+    """The scheduler is gone, or does not need the command: its barrier stays shut. It says why."""
+
+
+_DIED = "its scheduler died before the command could begin"
+_TOO_LATE = "no heartbeat of its node had arrived in time for the command to begin"
 
 
 class KeptCommand:
@@ -98,10 +102,10 @@ class KeptCommand:
             loop = asyncio.get_running_loop()
             self.deadline = loop.call_later(seconds, self.stop, EXECUTION_TIMEOUT, "out of time")
 
-    def discard(self, *, keeps_end: bool) -> None:
+    def discard(self, *, keeps_end: bool, why: str = _DIED) -> None:
         if not self.barrier.done():
             self.keeps_end = keeps_end
-            self.barrier.set_exception(_NotOpenedError())
+            self.barrier.set_exception(_NotOpenedError(why))
             self.barrier.exception()  # its process may not be there yet, and then nobody waits for it
 
     def stop(self, code: str, words: str) -> None:
@@ -205,7 +209,7 @@ class Keeper:
             if kept is None:
                 return
             if isinstance(message, Open) and self._is_past(message.until_ms):
-                kept.discard(keeps_end=True)
+                kept.discard(keeps_end=True, why=_TOO_LATE)
             elif isinstance(message, Open):
                 kept.open(message.deadline_in_ms)
             elif isinstance(message, Discard):
@@ -243,8 +247,8 @@ class Keeper:
     async def _keep(self, command: PreparedCommand, kept: KeptCommand) -> None:
         try:
             result = await self._run(command, kept)
-        except _NotOpenedError:
-            result = _never_opened(self._run_context, kept.process)
+        except _NotOpenedError as shut:
+            result = _never_opened(self._run_context, str(shut), kept.process)
         except Exception as problem:  # a fault of ours: whoever waits for the command must be told all the same
             traceback.print_exc()
             result = _fault(self._run_context, problem)
@@ -261,8 +265,8 @@ class Keeper:
 
     async def _run(self, command: PreparedCommand, kept: KeptCommand) -> AttemptResult:
         await self._run_context.pace.enter()
-        if kept.barrier.done() and kept.barrier.exception() is not None:
-            raise _NotOpenedError
+        if kept.barrier.done() and (shut := kept.barrier.exception()) is not None:
+            raise shut
         started = start_prepared(command, self._run_context)
         if isinstance(started, NotStarted):
             return _sendable(not_started(started, self._run_context.clock), kept)
@@ -296,12 +300,12 @@ class Keeper:
         return bool(self._ends.ends)
 
 
-def _never_opened(run_context: RunContext, process: ProcessIdentity | None) -> AttemptResult:
+def _never_opened(run_context: RunContext, why: str, process: ProcessIdentity | None) -> AttemptResult:
     return AttemptResult(
         state=AttemptState.CRASHED,
         reason=EndReason.NEVER_STARTED,
         retryable=True,
-        error="its scheduler died before the command could begin",
+        error=why,
         finished_ms=run_context.clock.wall_ms(),
         process=process,
     )

@@ -38,6 +38,8 @@ _TRIES = 3
 _KILLED = "it was killed as it began"
 # One that is frozen must not hold up a scheduler that begins: it is asked again while its commands are waited for.
 _LOOK_WITHIN_S = 1.0
+# A heartbeat that takes longer comes from a node that others have given up.
+_HEARTBEAT_WITHIN_S = 15.0
 # asyncio, hashlib and msgspec work without these, a fifth of the keeper's memory and a tenth of its start otherwise.
 _BOOTSTRAP = (
     "import sys; sys.modules.update(dict.fromkeys(('ssl', '_hashlib', 'typing_extensions'))); "
@@ -89,6 +91,9 @@ class Keepers:
         self._stuck: set[Path] = set()  # keepers that live and do not answer
         self._trust: Trust | None = None
         self.open_until_ms: int | None = None  # by the boot time: past it no barrier may be opened
+        self._short_from_ms = 0  # by the boot time: from then on a heartbeat is waited for first
+        self.on_short_trust: Callable[[], None] = lambda: None  # a heartbeat is wanted sooner than it would come
+        self._trusted_anew = asyncio.Event()
         self._refused = ""  # why the last try was in vain
         self._refused_until = 0.0  # by the clock of the loop
         self._closing = asyncio.Event()
@@ -282,12 +287,26 @@ class Keepers:
                 shutil.rmtree(directory, ignore_errors=True)
                 del self.dead[directory]
 
-    def trust(self, trust: Trust, open_until_ms: int) -> None:
+    def trust(self, trust: Trust, open_until_ms: int, short_from_ms: int) -> None:
         """Tell every keeper of this machine until when its commands may run."""
-        self._trust, self.open_until_ms = trust, open_until_ms
+        self._trust, self.open_until_ms, self._short_from_ms = trust, open_until_ms, short_from_ms
+        self._trusted_anew.set()
         for link in (self.own_link, *self.others.values()):
             if link is not None and not link.is_lost:
                 link.send(trust)
+
+    async def open_until(self, boottime_ms: int) -> int | None:
+        """Until when a barrier may be opened that is to be opened now.
+
+        Where little of that is left, the next heartbeat is waited for: on a busy machine the barrier would be reached
+        too late, its command would be begun anew, and that again, by a machine that has more to do for it.
+        """
+        if self.open_until_ms is not None and boottime_ms >= self._short_from_ms:
+            self._trusted_anew.clear()
+            self.on_short_trust()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._trusted_anew.wait(), _HEARTBEAT_WITHIN_S)
+        return self.open_until_ms
 
     async def close(self) -> None:
         """Let go; what runs goes on, and the keepers stay as long as something does."""

@@ -198,7 +198,7 @@ _WORDS = {
     ReasonCode.CANCELED_FOR_NEXT: "canceled to make room for the next occurrence",
     ReasonCode.PEER_FAILED: "another task failed first",
     ReasonCode.OWNER_DIED: "the scheduler died while it ran",
-    ReasonCode.NEVER_STARTED: "the scheduler died before it started",
+    ReasonCode.NEVER_STARTED: "the scheduler was lost before it started",
     ReasonCode.STOPPING: "the scheduler was stopped",
     ReasonCode.INTERRUPTED: "the scheduler was stopped while it ran",
     ReasonCode.CUT_OFF: "its machine was cut off from the store for so long that others may take it over",

@@ -25,6 +25,13 @@ def test_a_duration_must_be_one_and_longer_than_nothing(text: str, why: str) -> 
         ),
         ("mysql://ann:s3cret@db/jobs", {}, "--store is a mysql address"),
         ("postgresql:/ann:s3cret@db/jobs", {}, "--store is not written as an address; .* postgresql://user@host"),
+        ("postgres//ann:s3cret@db/jobs", {}, "--store is not written as an address"),
+        ("//ann:s3cret@db/jobs", {}, "--store is not written as an address"),
+        ("ann:s3cret@db:5432/jobs", {}, "--store is not written as an address"),
+        ("ann:s3/cret@db:5432/jobs", {}, "--store is not written as an address"),
+        ("jdbc:postgresql://ann:s3cret@db/jobs", {}, "--store is not written as an address"),
+        (" postgresql://ann:s3cret@db/jobs", {}, "--store is not written as an address"),
+        ("'postgresql://ann:s3cret@db/jobs'", {}, "--store is not written as an address"),
         (None, {"CHRONEX_STORE": "host=db password=s3cret"}, "CHRONEX_STORE is not written as an address"),
         (None, {"CHRONEX_STORE": "redis+tls://:s3cret@db"}, "CHRONEX_STORE is a redis\\+tls address"),
     ],
@@ -36,6 +43,12 @@ def test_an_address_is_not_taken_for_a_directory(option: str | None, environ: di
     assert "s3cret" not in str(refused.value)
 
 
-@pytest.mark.parametrize("path", ["/a/b", "store", "./odd:/name", "C:/x", "a b://c"])
+def test_a_directory_that_is_there_may_have_any_name(tmp_path: Path) -> None:
+    odd = tmp_path / "a:b@c"
+    odd.mkdir()
+    assert store_path(str(odd), {}) == odd
+
+
+@pytest.mark.parametrize("path", ["/a/b", "store", "./odd:/name", "C:/x", "a b://c", "ann@home/store", "a@b:c"])
 def test_any_path_is_a_store(path: str) -> None:
     assert store_path(path, {}) == Path(path)

@@ -15,6 +15,7 @@ import pytest
 
 from chronex.daemon import headless
 from chronex.daemon.maintenance import add_maintenance
+from chronex.engine.membership import LEASE_MS
 from chronex.engine.shared_logs import read_excerpt
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings
@@ -258,6 +259,33 @@ def test_a_daemon_that_is_stopped_while_the_database_is_away_says_so_and_leaves(
         daemon.until_logged("stopped, which could not be recorded")
         assert daemon.ended() == 1
         server.start()
+
+
+def test_a_node_that_drains_is_heard_until_its_last_command_has_ended(server: PostgresServer, tmp_path: Path) -> None:
+    """At a tenth of the usual times. Without heartbeats it was given up, and began anew though it was asked to stop."""
+    with machines(server.url(schema="chronex_torture_drain"), tmp_path, 2) as found:
+        for number, machine in enumerate(found.all):
+            machine.env |= {"CHRONEX_NODE": f"m{number}", "CHRONEX_TORTURE_PACE": "10"}
+        found.apply(SLOW + 'nodes = ["m0"]\n')
+        draining, observer = found.all
+        draining.write('[scheduler]\non_stop = "drain"\n')
+        daemon, other = draining.start(), observer.start(quiet=True)
+        until(found.lines, "the command")
+        daemon.send_signal(signal.SIGTERM)
+        daemon.until_logged("SchedulerStopRequested")
+        with found.store as store:
+            asked_ms = store.now()
+
+            def is_heard() -> bool:
+                nodes = store.view(lambda tx: Reading(tx).nodes())
+                return any(one.name == "m0" and one.seen_ms > asked_ms + 3 * LEASE_MS // 10 for one in nodes)
+
+            until(is_heard, "heartbeats for three leases")
+            Path(f"{found.witness}.release").touch()
+            assert daemon.ended() == 0
+            assert _states(store, "slow") == [OccurrenceState.COMPLETED]
+            assert [event.name for _, event in store.view(journal.tail) if event.name == "NodeLost"] == []
+        assert other.stopped() == 0
 
 
 def _states(store: PostgresStore, job: str) -> list[OccurrenceState]:

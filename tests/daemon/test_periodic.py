@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
+from chronex.daemon.embedded import EmbeddedEngine
+from chronex.daemon.loop import Daemon
 from chronex.daemon.periodic_tasks import LONGEST_RUN_S, PeriodicTask, PeriodicTasks
 from chronex.daemon.retention import free_space_task
+from chronex.engine.engine import Tick
+from chronex_store import MemoryStore
 from tests.daemon.test_wakeups import Hands
 from tests.kit.loop_time import LoopTime
+from tests.kit.waits import until_async
 
 
 class Book:
@@ -108,3 +113,38 @@ async def test_the_room_of_the_store_is_told_at_each_mark() -> None:
         ("StoreRoomLow", {"used": "93%"}),
         ("StoreRoomBack", {"used": "50%"}),
     ]
+
+
+async def test_what_is_left_out_of_a_stop_goes_on_and_nothing_else_begins() -> None:
+    hands, beats, others = Hands(), Book(), Book()
+    tasks = [PeriodicTask("beat", 1, beats.do), PeriodicTask("other", 1, others.do)]
+    periodic = PeriodicTasks(tasks, hands, beats.report)
+    await periodic.stop(but="beat")
+    hands.pass_time(1000)
+    periodic.start_due()
+    await turn()
+    assert (beats.done, others.done) == (1, 0)
+
+
+async def test_one_that_is_hurried_is_done_at_once_and_not_twice() -> None:
+    hands, beats = Hands(), Book()
+    periodic = PeriodicTasks([PeriodicTask("beat", 10, beats.do)], hands, beats.report)
+    periodic.hurry("beat")
+    periodic.hurry("beat")
+    await turn()
+    assert beats.done == 1
+
+
+async def test_a_backlog_holds_up_no_periodic_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heartbeats are among them: a node that is busy for long would be given up by the others."""
+
+    async def always_more(_self: Daemon, _detector: object, _most: int) -> Tick:
+        await asyncio.sleep(0)
+        return Tick((), None, has_more=True)
+
+    monkeypatch.setattr(Daemon, "_tick", always_more)
+    beats = Book()
+    async with EmbeddedEngine(MemoryStore()) as engine:
+        assert engine._daemon is not None
+        engine._daemon.periodic.add(PeriodicTask("beat", 0.001, beats.do))
+        await until_async(lambda: beats.done >= 2, "two beats")

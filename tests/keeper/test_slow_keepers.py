@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from chronex.keeper.ends_file import read_ends
-from chronex.keeper.keepers import is_alive
+from chronex.keeper.keepers import Keepers, is_alive
 from chronex.keeper.link import KeeperLink, KeeperLostError, connect
-from chronex.keeper.messages import Ended, Open
-from chronex.run import Hooks
+from chronex.keeper.messages import Ended, Open, Trust
+from chronex.model import AttemptState
+from chronex.run import AttemptResult, Cancellation, Hooks, Started
 from chronex.run.process import is_alive as is_process_alive
 from chronex.run.request import EndReason, NotStarted
 from tests.keeper.schedulers import Schedulers, adopted, die, held, is_opened, left_running_behind_gate
@@ -173,3 +174,48 @@ async def test_an_end_that_is_written_while_its_keeper_is_looked_at_is_known(
     commands = schedulers.commands(keepers)
     assert (await commands.adopt(asked, process, 0, "", Hooks())).exit_code == 5
     commands.recorded(asked.attempt_id)
+
+
+# -- a node that may not be trusted any more ----------------------------------------------------------------------
+
+FAR = Trust(1 << 60, 1 << 60)
+
+
+async def begun(schedulers: Schedulers, keepers: Keepers, started: list[str]) -> AttemptResult:
+    async def record(_started: Started) -> None:
+        started.append("recorded")
+
+    asked = request("true")
+    result = await schedulers.commands(keepers).run(asked, Hooks(record, Cancellation()), None)
+    schedulers.commands(keepers).recorded(asked.attempt_id)
+    return result
+
+
+async def test_where_little_trust_is_left_the_next_heartbeat_is_waited_for(schedulers: Schedulers) -> None:
+    keepers = schedulers.begin("one")
+    boottime_ms = schedulers.run_context.clock.boottime_ms
+    now_ms, order = boottime_ms(), list[str]()
+
+    def beat() -> None:
+        order.append("heartbeat")
+        asyncio.get_running_loop().call_soon(keepers.trust, FAR, now_ms + 600_000, now_ms + 300_000)
+
+    keepers.on_short_trust = beat
+    keepers.trust(FAR, now_ms - 1, now_ms - 2)
+    result = await begun(schedulers, keepers, order)
+    assert result.state is AttemptState.SUCCESS, result.error
+    assert order == ["recorded", "heartbeat"]
+    assert (await begun(schedulers, keepers, order)).state is AttemptState.SUCCESS
+    assert order == ["recorded", "heartbeat", "recorded"], "there is enough left"
+
+
+async def test_what_no_heartbeat_lets_begin_has_not_run_and_says_why(
+    schedulers: Schedulers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chronex.keeper.keepers._HEARTBEAT_WITHIN_S", 0.01)
+    keepers = schedulers.begin("one")
+    now_ms = schedulers.run_context.clock.boottime_ms()
+    keepers.trust(FAR, now_ms - 1, now_ms - 2)
+    result = await begun(schedulers, keepers, [])
+    assert (result.state, result.reason) == (AttemptState.CRASHED, EndReason.NEVER_STARTED)
+    assert "no heartbeat of its node had arrived in time" in result.error

@@ -267,7 +267,7 @@ def translate_pg(error: psycopg.Error, address: PostgresAddress) -> StoreError:
     if isinstance(error, pg.InsufficientPrivilege):
         said = error.diag.message_primary or ""
         hint = (
-            "its owner may say: GRANT CREATE ON DATABASE …, or make the store with: chronex apply"
+            "its owner may say: GRANT CREATE ON DATABASE …, or apply the jobs once as himself, which makes the store"
             if said.startswith("permission denied for database")
             else "its owner grants it; `chronex store roles` prints the SQL for that"
         )
