@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import TextIOWrapper
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -24,12 +24,13 @@ from chronex.model.calendars import CalendarRules
 from chronex.model.policies import StopMode
 from chronex.text.durations import HOUR_MS
 from chronex.timing.zones import Zone
-from chronex_tui.data import DataArrived, Live, StoreSource
+from chronex_tui.data import CommandDone, DataArrived, Live, StoreSource
 from chronex_tui.data_requests import DataRequests
 from chronex_tui.key_order import EscapeParser, KeyOrder, is_typed
 from chronex_tui.model.available_actions import (
     ActionContext,
     action_for,
+    as_argument,
     check_keys,
     is_available,
     on_store,
@@ -70,6 +71,7 @@ class StartOptions:
     theme: str = "dark"
     keys: Mapping[str, str] = field(default_factory=dict)  # of [tui.keys], by action id
     store_option: str = ""  # what names the store in a shell command, where it is not the default one
+    hinted: Callable[[str], str] = str  # a message with the commands in it as any other shell needs them
     is_locked: bool = False  # read-only, and no key leaves that
     in_browser: bool = False  # drawn for a page: no editor, and the session ends with the server
 
@@ -105,6 +107,7 @@ class ChronexApp(App[int]):
         *(Binding(key, f"press({key!r})", show=False) for key in dict.fromkeys(action.key for action in ACTIONS)),
         Binding("ctrl+c", "quit", show=False, priority=True),
         Binding("ctrl+p", "palette", show=False),
+        Binding("ctrl+z", "suspend_process", show=False, priority=True),
     ]
 
     def __init__(
@@ -223,11 +226,20 @@ class ChronexApp(App[int]):
         if not self.is_running or not self.screen_stack or not self.board.is_attached:
             return  # it arrived while the app was shutting down: some panels of a view are gone, others are not
         self.arrivals += 1
-        if self.state.frozen_ms is not None and isinstance(message.value, Snapshot):
-            self.held_snapshot = message.value
+        value = self._hinted(message.value)
+        if self.state.frozen_ms is not None and isinstance(value, Snapshot):
+            self.held_snapshot = value
             return
         self.state.now_ms = self.clock.wall_ms()
-        self.requests.receive(message.value)
+        self.requests.receive(value)
+
+    def _hinted(self, value: object) -> object:
+        """Messages of the store name commands without a store; copied as they are they would mean another one."""
+        if isinstance(value, Snapshot) and value.problem:
+            return replace(value, problem=self.options.hinted(value.problem))
+        if isinstance(value, CommandDone):
+            return value._replace(text=self.options.hinted(value.text))
+        return value
 
     def on_table_cursor_moved(self, message: Table.CursorMoved) -> None:
         identity = message.identity
@@ -325,19 +337,28 @@ class ChronexApp(App[int]):
         if self.last_command:
             return self.last_command
         if context.job and self.state.screen == "jobs":
-            return on_store(f"chronex show {context.job}", context.store)
+            return on_store(f"chronex show {as_argument(context.job)}", context.store)
         if context.screen == "nodes":
             return on_store("chronex nodes --all", context.store)
         if context.screen == "groups":
             return on_store("chronex groups", context.store)
         if context.screen == "graph" and context.job:
-            return on_store(f"chronex show {context.job} --graph", context.store)
+            return on_store(f"chronex show --graph {as_argument(context.job)}", context.store)
         if context.screen in ("clock", "density"):
             return on_store(f"chronex tui --screen {context.screen}", context.store)
-        return on_store(f"chronex history {context.job}", context.store) if context.job else ""
+        return on_store(f"chronex history {as_argument(context.job)}", context.store) if context.job else ""
 
     async def action_quit(self) -> None:
         self.do("quit")
+
+    def action_suspend_process(self) -> None:
+        """Back to the shell until `fg`. Beside its daemon there is none: the shell waits for `chronex run`."""
+        if self.options.in_browser:
+            return
+        if self.engine is not None:
+            self.notify("the daemon runs here, so there is no shell to go back to; q quits", severity="warning")
+            return
+        super().action_suspend_process()
 
     def action_palette(self) -> None:
         if self.screen is self.board:

@@ -282,11 +282,31 @@ class StoreCommands:
         name = self.app.context().job
         dead = [item for item in self.state.history.dead if item.key.job == name]
         ended: dict[RunKey, RunItem] = {item.key: item for item in dead}
-        for item in self.state.history.items:
+        for item in (*self._newest_of(name), *self.state.history.items):
             if item.key.job == name:
                 ended.setdefault(item.key, item)
         offered = [item for item in ended.values() if state_of(item) in _UNSUCCESSFUL] or list(ended.values())
         self._choose_replay(name, offered[:_MOST_LISTED], dead)
+
+    def _newest_of(self, name: str) -> list[RunItem]:
+        """What its detail knows: beside a job of every second its runs are not among the newest of the store."""
+        detail = self.state.detail
+        if detail is None or detail.row.job.id != name:
+            return []
+        return [
+            RunItem(
+                RunKey(name, one.nominal_ms),
+                one.state,
+                one.reason,
+                one.nominal_ms,
+                one.started_ms,
+                one.finished_ms,
+                one.recovery,
+                one.manual,
+                errors=one.errors,
+            )
+            for one in detail.outcomes
+        ]
 
     def _choose_replay(self, name: str, offered: list[RunItem], dead: list[RunItem]) -> None:
         if not offered:

@@ -155,7 +155,8 @@ def choose_glyphs(environ: Mapping[str, str], *, ascii_only: bool) -> Glyphs:
     """Signs beyond ASCII need a terminal and a locale that have them; the Linux console has few."""
     from chronex_tui.model.display import ASCII, UNICODE
 
-    encoding = locale.getpreferredencoding(False).lower().replace("-", "")
+    # Not the preferred encoding, which Python makes UTF-8 where the locale is C.
+    encoding = locale.getencoding().lower().replace("-", "")
     if ascii_only or environ.get("TERM", "").startswith("linux") or encoding != "utf8":
         return ASCII
     return UNICODE

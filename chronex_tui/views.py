@@ -14,6 +14,7 @@ from chronex.text.terminal import cell_safe
 from chronex_tui.model.board_lines import no_jobs, no_match, no_runs
 from chronex_tui.model.clock_days import change_lines, no_change_line, title_line
 from chronex_tui.model.density import busiest_lines, heatmap_lines, legend_line
+from chronex_tui.model.display import count
 from chronex_tui.model.job_detail import detail_lines
 from chronex_tui.model.lanes import timeline_lines
 from chronex_tui.model.layout import Line
@@ -246,7 +247,7 @@ class RunsView(View):
         kind = "Dead letters" if state.only_dead else "Runs"
         more = "" if state.history.is_whole else ", reading older ones"
         table.border_title = f"{kind} of {state.run_job}" if state.run_job else kind
-        table.border_subtitle = f"{len(state.runs):,}{more}"
+        table.border_subtitle = f"{count(len(state.runs), 'run')}{more}"
         if state.run is None or table.cursor is None:
             table.cursor = state.run
         table.show(state.runs_table())

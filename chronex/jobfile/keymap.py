@@ -87,7 +87,7 @@ ACTIONS: tuple[DashboardAction, ...] = (
         screens=LIST_SCREENS, writes=True, group="commands"),
     DashboardAction("replay", "R", "replay",
         "Run a past run again at its scheduled time, or all dead letters of the job.",
-        command="chronex replay {run} --reason 'run again'", screens=LIST_SCREENS, needs="job", writes=True,
+        command="chronex replay --reason 'run again' {run}", screens=LIST_SCREENS, needs="job", writes=True,
         asks=True, rank=7, group="commands"),
     DashboardAction("cancel", "X", "cancel",
         "Cancel what runs now or waits for a retry.",

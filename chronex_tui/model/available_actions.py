@@ -11,6 +11,7 @@ from chronex.views.jobs import Row
 from chronex_tui.model.layout import Line, Span, fit, line_width, wrap
 
 _KEY_NAMES = {"left": "←", "right": "→"}
+_NO_OPTIONS = "-- "  # what follows is no option
 _GROUPS = {"commands": "Commands", "view": "View", "screens": "Screens"}
 _MOVES = (
     ("j k ↓ ↑", "move; ctrl+d, ctrl+u a page; g, G to the ends"),
@@ -122,10 +123,10 @@ def shell_command(action: DashboardAction, context: ActionContext) -> str:
     if not action.command or not needed or ("{schedule}" in action.command and not context.schedule):
         return ""
     filled = action.command.format(
-        job=context.job,
-        run=context.run or f"--job {context.job}",
-        run_or_job=context.run or context.job,
-        live_run=context.live_run,
+        job=as_argument(context.job),
+        run=as_argument(context.run) or as_option("--job", context.job),
+        run_or_job=as_argument(context.run or context.job),
+        live_run=as_argument(context.live_run),
         at=context.run.partition("@")[2],
         pause="resume" if context.is_paused else "pause",
         drain="undrain" if context.is_draining else "drain",
@@ -134,14 +135,24 @@ def shell_command(action: DashboardAction, context: ActionContext) -> str:
         zone=context.zone,
         dialect="" if context.dialect == "chronex" else f"--dialect {context.dialect}",
         filter=quoted_for_shell(context.filter),
-        graph_of=f"--job {context.job}" if context.job else "",
+        graph_of=as_option("--job", context.job) if context.job else "",
     ).rstrip()
     return on_store(filled, context.store) if action.reads_store else filled
 
 
+def as_argument(name: str) -> str:
+    """A store that a program or an older version has written may have jobs whose names look like options."""
+    return f"{_NO_OPTIONS}{name}" if name.startswith("-") else name
+
+
+def as_option(option: str, value: str) -> str:
+    return f"{option}={value}" if value.startswith("-") else f"{option} {value}"
+
+
 def on_store(command: str, store: str) -> str:
-    """The command with the option that names the store."""
-    return f"{command} {store}" if store else command
+    """The command with the option that names the store; where only arguments may follow, before them."""
+    head, apart, arguments = command.partition(f" {_NO_OPTIONS}")
+    return f"{head} {store}{apart}{arguments}" if store else command
 
 
 def daemon_command(rows: Sequence[Row], store: str) -> str:
@@ -171,13 +182,12 @@ def help_lines(context: ActionContext, cells: int) -> Iterator[Line]:
     yield (("CAPITALS cannot be undone and always ask. Moving and viewing change nothing.", "dim"),)
 
 
-_COLUMN = 24
-
-
 def help_page(context: ActionContext, cells: int) -> list[Line]:
     """Every key of this screen with a word or two, in columns: one page of a small terminal."""
     lines: list[Line] = []
-    columns = max(cells // _COLUMN, 1)
+    titles = [_footer_title(one, context) for one in _of_screen(context) if one.group != "screens"]
+    column = 7 + max(map(len, titles), default=0) + 1
+    columns = max(cells // column, 1)
     for group, title in _GROUPS.items():
         actions = [one for one in _of_screen(context) if one.group == group]
         if not actions:
@@ -193,7 +203,7 @@ def help_page(context: ActionContext, cells: int) -> list[Line]:
                 style = "key" if is_available(action, context) else "dim"
                 spans += [
                     (f"{fit(key_text(action), 6)} ", style),
-                    (fit(_footer_title(action, context), _COLUMN - 8) + " ", ""),
+                    (fit(_footer_title(action, context), column - 8) + " ", ""),
                 ]
             lines.append(tuple(spans))
     lines.append((("Everywhere", "bold"),))
@@ -209,7 +219,7 @@ def _screens(actions: Sequence[DashboardAction], cells: int) -> list[Line]:
     lines: list[Line] = []
     spans: list[Span] = []
     for action in actions:
-        pair: list[Span] = [(f"{key_text(action)} ", "key"), (f"{action.title}  ", "")]
+        pair: list[Span] = [(f"{key_text(action)} ", "key"), (f"{action.title} ", "")]
         if spans and line_width((*spans, *pair)) > cells:
             lines.append(tuple(spans))
             spans = []

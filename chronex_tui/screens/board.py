@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp
 
 _FILTER_KEYS = [
-    ("enter", "keeps the filter"),
+    ("enter", "keeps it"),
     ("esc", "drops it"),
     ("-word", "leaves out"),
     ("state:failed", "by state"),

@@ -44,17 +44,20 @@ class HelpScreen(Dialog):
 
 def _help(app: ChronexApp, context: ActionContext, width: int) -> list[Line]:
     """Sentences and commands where they fit on the page, else the keys with a word or two each."""
-    signs = _signs(app, context.screen)
+    signs = _signs(app, context.screen, width)
     full = [*help_lines(context, width), *signs]
     return full if len(full) <= app.size.height * 92 // 100 - 2 else [*help_page(context, width), *signs]
 
 
-def _signs(app: ChronexApp, screen: str) -> list[Line]:
+def _signs(app: ChronexApp, screen: str, width: int) -> list[Line]:
     """What the signs of the timeline and of the clock mean."""
     if screen not in ("timeline", "clock"):
         return []
     signs = signs_of_lanes(app.state.glyphs) if screen == "timeline" else signs_of_clock(app.state.glyphs)
-    return [(), (("Signs", "bold"),), *(((f"{shown:7}  ", "key"), (words, "")) for shown, words in signs.items())]
+    # A blank that does not break keeps each sign with its words.
+    told = "  ".join(f"{shown} {words}".replace(" ", "\u00a0") for shown, words in signs.items())
+    pieces = wrap(told, max(width, 20))
+    return [(("Signs", "bold"),), *(((piece.replace("\u00a0", " "), ""),) for piece in pieces)]
 
 
 class AnswerDialog(Dialog):

@@ -140,3 +140,20 @@ def test_a_stranger_moves_a_crontab_and_sees_it_run(terminal: Terminal, tmp_path
     told = terminal.types(f"chronex history {name}")
     assert "completed" in told
     assert "echo" not in terminal.types(f"chronex logs {name}")
+
+
+@pytest.mark.skipif(TMUX is None, reason="tmux is not installed, so there is no shell with job control")
+def test_ctrl_z_goes_back_to_the_shell_and_fg_to_the_dashboard(terminal: Terminal) -> None:
+    terminal.types("chronex init && chronex apply")
+    terminal.begins("chronex tui")
+    terminal.shows("1 Jobs", "hello")
+    terminal.press("t")
+    terminal.shows("Run hello now?")
+    terminal.press("C-z")
+    terminal.is_ready("the shell")
+    terminal.begins("fg")
+    terminal.shows("Run hello now?")
+    terminal.press("n")
+    terminal.until(lambda frame: "Run hello now?" not in frame, "the question to close")
+    terminal.press("q")
+    terminal.is_ready("the dashboard to end")

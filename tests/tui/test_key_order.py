@@ -147,7 +147,7 @@ async def test_the_command_that_is_shown_is_the_one_of_what_was_done(example_sto
 async def test_while_a_filter_is_typed_only_its_own_keys_are_offered(example_store: Path) -> None:
     async with driven(app_on(example_store)) as driver:
         await burst(driver.app, "slash", *"it's")
-        *_, command, keys = (await driver.until(lambda frame: "keeps the filter" in frame)).splitlines()
+        *_, command, keys = (await driver.until(lambda frame: "esc drops it" in frame)).splitlines()
         assert command.strip() == "$ chronex list --filter 'it'\\''s'"
         assert "t trigger" not in keys
         await burst(driver.app, "enter")

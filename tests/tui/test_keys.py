@@ -115,13 +115,24 @@ async def test_a_job_that_does_nothing_cannot_be_canceled(example_store: Path) -
         assert "Cancel" not in await driver.press("X")
 
 
+async def test_replay_offers_runs_that_are_older_than_the_newest_of_the_store(example_store: Path) -> None:
+    """The Jobs screen reads the newest runs of all jobs; those of a daily job are not among them."""
+    async with driven(app_on(example_store, StartOptions(job="vacuum"))) as driver:
+        assert not any(item.key.job == "vacuum" for item in driver.app.state.history.items)
+        frame = await driver.press("R")
+        assert "Replay which run of vacuum?" in frame
+        assert "04:00 CET: ok, 4m00s" in frame
+        await driver.press("b")
+        assert "chronex replay --reason 'run again' vacuum@" in driver.frame()
+
+
 async def test_replay_of_a_dead_letter_from_the_list_of_runs(example_store: Path) -> None:
     async with driven(app_on(example_store)) as driver:
         frame = await driver.press("2", "d")
         assert "Dead letters" in frame
         frame = await driver.press("R")
         assert "Run 1 run again, at the old scheduled time?" in frame
-        assert "chronex replay sync-s3@" in frame
+        assert "chronex replay --reason 'run again' sync-s3@" in frame
         await driver.press("y")
         await driver.until(lambda _: len(driver.app.state.history.dead) == 1)
     newest = occurrences(example_store, "sync-s3")[0]

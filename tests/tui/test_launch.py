@@ -142,6 +142,19 @@ def test_the_theme_follows_the_terminal(environ: dict[str, str], theme: str) -> 
     assert choose_theme("light", environ) == "light"
 
 
+def test_a_locale_without_other_letters_gets_ascii_alone(example_store: Path) -> None:
+    """Python itself would take C for UTF-8; so a program that begins is asked, not one that was forked."""
+    done = subprocess.run(
+        [sys.executable, "-m", "chronex", "tui", "--print", "--size", "80x24"],
+        env=environment(example_store, LC_ALL="C"),
+        capture_output=True,
+        check=True,
+        timeout=DEADLINE_S,
+    )
+    assert b"> etl-orders" in done.stdout
+    assert done.stdout.isascii()
+
+
 def test_the_first_paint_loads_neither_the_runner_nor_the_commands_nor_the_store(tmp_path: Path) -> None:
     """Import time is most of the time to the first picture; what only commands or reads need is loaded later."""
     late = ("chronex.run", "chronex.engine.commands", "chronex.views.why", "chronex_store", "lmdb", "chronex_tui.commands",

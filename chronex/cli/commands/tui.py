@@ -21,7 +21,7 @@ from chronex.cli.options import (
     store_path,
     store_place,
 )
-from chronex.cli.output import err, out
+from chronex.cli.output import err, out, with_places
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
@@ -222,8 +222,9 @@ def show_dashboard(
         may_write = options.allow_actions
         requested = replace(requested, in_browser=True, is_read_only=not may_write, is_locked=not may_write)
     glyphs = choose_glyphs({} if picture is not None else os.environ, ascii_only=options.ascii)
-    if in_browser and not options.ascii:
-        glyphs = UNICODE  # whatever the locale of the server
+    is_elsewhere = in_browser or (picture is not None and picture.file is not None)
+    if is_elsewhere and not options.ascii:
+        glyphs = UNICODE  # whatever the locale here
     if picture is not None:
         _check_that_it_opens(source)
         text = take_picture(source, zone.zone, requested, glyphs, picture, explain=explain_lines)
@@ -268,6 +269,7 @@ def _dashboard_options(options: TuiOptions, zone: Zone, theme: str, source: Stor
         theme=theme,
         keys=_own_keys(options.config),
         store_option=_store_option(source),
+        hinted=lambda text: with_places(text, _store_option(source), ""),
     )
 
 
