@@ -96,6 +96,7 @@ def test_the_examples_of_the_page_are_valid() -> None:
     blocks = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
     assert len(blocks) >= 6
     for block in blocks:
-        assert read_job_file(block, "docs/job-file.md", "UTC").warnings == ()
+        told = read_job_file(block, "docs/job-file.md", "UTC").warnings
+        assert [one for one in told if one.code != "J104"] == []  # the job that it follows is in another example
     (block,) = re.findall(r"```json\n(.*?)```", PAGE, flags=re.DOTALL)
     assert read_triggers(block, "docs/job-file.md", "UTC").jobs

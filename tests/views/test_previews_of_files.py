@@ -94,7 +94,7 @@ def test_what_an_editor_and_next_say_of_a_file_is_what_happens(seed: int, capsys
     analysis = analysed(text)
     for number, job in enumerate(jobs):
         real = happened(machine, f"job-{number}")
-        ran = [one.due_ms for _, one in sorted(real.items()) if one.state is OccurrenceState.COMPLETED]
+        ran = sorted(one.due_ms for one in real.values() if one.state is OccurrenceState.COMPLETED)
         site = analysis.sites[number]
         schedule = schedule_of(site, BEGIN)
         assert schedule is not None
@@ -103,7 +103,10 @@ def test_what_an_editor_and_next_say_of_a_file_is_what_happens(seed: int, capsys
         assert len(said) <= len(ran) or all(due > END - 2 * DAY for due in said[len(ran) :]), "the rest comes later"
         if not job.more:
             instants = sorted(real)[:5]
-            assert shown_by_next(job, len(instants), capsys)[: len(instants)] == instants
+            shown = shown_by_next(job, len(instants), capsys)[: len(instants)]
+            assert shown == instants[: len(shown)]
+            # `max` counts what starts, and of a blackout of the file `next` knows nothing.
+            assert len(shown) == len(instants) or "max" in job.expression
 
 
 def shown_by_next(job: DrawnJob, count: int, capsys: pytest.CaptureFixture[str]) -> list[int]:
