@@ -18,6 +18,7 @@ from chronex.cli.options import JOB_FILE, UsageError, is_named, is_open_already,
 from chronex.cli.output import err
 from chronex.clock import wall_ms
 from chronex.jobfile import JobFile, JobFileError, read_job_directory, read_job_file, read_triggers
+from chronex.jobfile.entries import MAX_PROBLEMS
 from chronex.jobfile.parsing import MAX_BYTES
 from chronex.jobfile.reader import FileText
 from chronex.model.job import Job, Task
@@ -290,3 +291,5 @@ def print_warnings(found: JobFile) -> None:
     for warning in found.warnings:
         if warning.code != _KNOWN_BY_THE_STORE:
             err(terminal_safe(str(warning)))
+    if len(found.warnings) >= MAX_PROBLEMS:
+        err(f"these are the first {MAX_PROBLEMS} warnings; there may be more")

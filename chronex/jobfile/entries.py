@@ -62,6 +62,10 @@ class TooManyProblemsError(Exception):
     """The file has more problems than a person reads, so reading stops."""
 
 
+class PlacesNeededError(Exception):
+    """There is something to say about a text whose places were not looked for: it is read again with them."""
+
+
 class NamedZone(NamedTuple):
     """A zone that the file names, and where."""
 
@@ -102,7 +106,8 @@ class Sheet:
     `blackout` are those during which nothing starts. `groups` are those of the file, None where one was refused; None
     as a whole where jobs may name any, because what is read is no job file. `channels` are the file's in the same way
     as its calendars. `shared` are the tables of the directory that the file is part of; `is_part` that
-    it is such a file.
+    it is such a file. `is_placed` says that the places of the values are known; `most_warnings` how many more warnings
+    anybody would read.
     """
 
     path: str
@@ -119,6 +124,8 @@ class Sheet:
     channels: dict[str, Channel | None] = field(default_factory=dict)
     shared: Mapping[str, Entry] = field(default_factory=dict)
     is_part: bool = False
+    is_placed: bool = True
+    most_warnings: int = MAX_PROBLEMS
     _lines: LineIndex | None = None
 
     @property
@@ -133,10 +140,12 @@ class Sheet:
             raise TooManyProblemsError
 
     def warn(self, span: TextSpan, message: str, hint: str, code: str) -> None:
-        if len(self.warnings) < MAX_PROBLEMS:
+        if len(self.warnings) < self.most_warnings:
             self.warnings.append(self._problem(span, message, hint, code))
 
     def _problem(self, span: TextSpan, message: str, hint: str, code: str) -> Problem:
+        if not self.is_placed:
+            raise PlacesNeededError
         line, column = self.lines.line_and_column(span.start)
         end = min(span.end, self.lines.end_of_line(line))
         if self.text[end - 1 : end] == "\r":

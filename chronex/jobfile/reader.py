@@ -17,6 +17,7 @@ from chronex.jobfile.entries import (
     Entry,
     JobFileError,
     NamedZone,
+    PlacesNeededError,
     Problem,
     Reader,
     RefusedError,
@@ -113,11 +114,19 @@ def _read_unplaced(text: str | bytes, like: Sheet) -> tuple[Sheet, Content] | No
     if root is None:
         return None
     sheet = root.sheet
+    _take_from(like, sheet)
+    sheet.is_placed = False
+    try:
+        return sheet, _read(root, _toml_file)
+    except PlacesNeededError:
+        return None
+
+
+def _take_from(like: Sheet, sheet: Sheet) -> None:
+    """What a file knows of the directory around it before its own text is read."""
     sheet.now_ms, sheet.is_part, sheet.shared = like.now_ms, like.is_part, like.shared
     sheet.calendars, sheet.blackout, sheet.groups = dict(like.calendars), like.blackout, like.groups
-    sheet.channels = dict(like.channels)
-    content = _read(root, _toml_file)
-    return None if sheet.problems or sheet.warnings else (sheet, content)
+    sheet.channels, sheet.most_warnings = dict(like.channels), like.most_warnings
 
 
 def read_triggers(text: str | bytes, path: str, host_zone: str, *, needs_tasks: bool = False) -> JobFile:
@@ -148,6 +157,7 @@ def read_job_directory(path: str, files: Iterable[FileText], host_zone: str, now
     known: dict[str, Job] = {}
     for file, text in ordered:
         is_part = basename(file) != COMMON_FILE
+        common.most_warnings = MAX_PROBLEMS - len(warnings)
         sheet, content = _read_part(file, text, common, is_part=is_part)
         if not is_part:
             common, (settings, _, properties) = sheet, content
@@ -166,7 +176,9 @@ def read_job_directory(path: str, files: Iterable[FileText], host_zone: str, now
 
 
 def _read_part(path: str, text: bytes, common: Sheet, *, is_part: bool) -> tuple[Sheet, Content]:
-    like = Sheet(path, "", common.host_zone, now_ms=common.now_ms, is_part=is_part)
+    like = Sheet(
+        path, "", common.host_zone, now_ms=common.now_ms, is_part=is_part, most_warnings=common.most_warnings
+    )
     if is_part:
         like.shared, like.calendars, like.blackout = common.shared, common.calendars, common.blackout
         like.groups, like.channels = common.groups, common.channels
@@ -177,9 +189,7 @@ def _read_part(path: str, text: bytes, common: Sheet, *, is_part: bool) -> tuple
     except JobFileError as error:
         return Sheet(path, "", common.host_zone, problems=list(error.problems)), (SchedulerSettings(), (), ())
     sheet = root.sheet
-    sheet.now_ms, sheet.is_part, sheet.shared = like.now_ms, is_part, like.shared
-    sheet.calendars, sheet.blackout, sheet.groups = dict(like.calendars), like.blackout, like.groups
-    sheet.channels = dict(like.channels)
+    _take_from(like, sheet)
     content = _read(root, _toml_file)
     if not is_part and isinstance(root.value, dict):
         # Its jobs are its own, and its calendars and groups have been made.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chronex.jobfile import JobFile, JobFileError, read_job_directory, read_job_file
+from chronex.jobfile.entries import MAX_PROBLEMS
 from chronex.jobfile.reader import _LONG
 
 JOB = '[jobs.{}]\nschedule = "0 3 * * *"\nrun = ["true"]\n'
@@ -84,6 +85,17 @@ def test_the_mistakes_of_all_files_are_told_at_once_each_with_its_place() -> Non
 def test_advice_has_its_place_in_the_file_it_is_about() -> None:
     found = read(a="# one\n" + JOB.format("one"), b='[jobs.two]\nschedule = "0 0 30 2 *"\nrun = ["true"]\n')
     assert {(warning.path, warning.line) for warning in found.warnings} == {("/conf/b.toml", 2)}
+
+
+def test_of_a_directory_as_many_warnings_are_kept_as_of_a_file() -> None:
+    """A hundred thousand jobs can have one warning each. Behind the last that is kept a mistake is still told."""
+    never = '[jobs.{}]\nschedule = "0 0 30 2 *"\nrun = ["true"]\n'
+    files = {f"f{number:04}": never.format(f"job-{number}") for number in range(MAX_PROBLEMS + 5)}
+    found = read(**files)
+    assert len(found.jobs) == MAX_PROBLEMS + 5
+    assert [warning.path for warning in found.warnings] == [f"/conf/f{n:04}.toml" for n in range(MAX_PROBLEMS)]
+    bad = "[jobs.bad]\nschedule = 5\n"
+    assert [line.split(": ")[0] for line in problems(**files, z=bad)] == ["/conf/z.toml:1:7", "/conf/z.toml:2:12"]
 
 
 @pytest.mark.parametrize("count", [1, 2_000])
