@@ -16,11 +16,15 @@ from typing import Any, NamedTuple
 
 from chronex.daemon.loop import Daemon
 from chronex.daemon.periodic_tasks import PeriodicTask
-from chronex.engine.update import Change, Policy, apply_jobs
+from chronex.engine.update import Change, Policy, UpdateOptions, apply_jobs
+from chronex.engine.update.apply import refuse_if_stale
+from chronex.engine.update.diff import plan_changes
 from chronex.engine.update.sources import JobSource
-from chronex.errors import ChronexError
+from chronex.errors import ChronexError, StaleUpdateError
 from chronex.jobfile import JobFile, JobFileError, SchedulerSettings
 from chronex.model.reasons import TroubleCode
+from chronex.storage.journal import head
+from chronex.storage.records import Reading
 
 CHECK_EVERY_S = 2.0
 # What is set up once, when the daemon starts.
@@ -68,6 +72,7 @@ class Reloader:
         self._begun_with = daemon.executor.settings
         self._known = self._seen = _signature(file.path)
         self._at_work = asyncio.Lock()
+        self._rejected_at: int | None = None  # the journal's last number when the file was rejected
 
     def attach(self) -> None:
         """Listen to SIGHUP, and check the file every few seconds where `watch` asks for that."""
@@ -85,12 +90,44 @@ class Reloader:
 
     async def check(self) -> None:
         """Read a file that changed, once it has stayed the same for one check: it may still be being written."""
+        await self._check_rejected()
         if not self._daemon.executor.settings.watch:
             return  # saving is not applying
         found = await asyncio.to_thread(_signature, self._file.path)
         is_still, self._seen = found == self._seen, found
         if found != self._known and is_still and found is not None:
             await self.reload("the file changed")
+
+    async def _check_rejected(self) -> None:
+        """What was rejected may have been put right, or applied by hand, since. What is still wrong with the file, or
+        not applied of it, is told by those who look at it."""
+        if self._rejected_at is not None and await asyncio.to_thread(self._is_overtaken, self._rejected_at):
+            self._end_rejected()
+
+    def _is_overtaken(self, basis: int) -> bool:
+        if _signature(self._file.path) != self._known:
+            return True
+        self._rejected_at = self._daemon.store.view(head)
+        try:
+            self._daemon.store.view(lambda tx: refuse_if_stale(tx, basis))
+        except StaleUpdateError:  # jobs were changed: by somebody who ran `chronex apply --prune`, say
+            return self._is_applied()
+        return False
+
+    def _is_applied(self) -> bool:
+        """Whether the store has what the file says."""
+        try:
+            found = self._file.load()
+            options = UpdateOptions(owns=file_source(self._file.path)._replace(groups=found.groups))
+            now_ms = self._daemon.clock.wall_ms()
+            planned = self._daemon.store.view(lambda tx: plan_changes(Reading(tx), found.jobs, now_ms, options))
+        except ChronexError:
+            return False
+        return all(change.kind is Change.UNCHANGED for change in planned)
+
+    def _end_rejected(self) -> None:
+        self._rejected_at = None
+        self._daemon.troubles.end(TroubleCode.JOB_FILE_REJECTED)
 
     async def reload(self, why: str) -> None:
         async with self._at_work:
@@ -103,8 +140,9 @@ class Reloader:
                 fields = _error_fields(error)
                 self._journal("ConfigurationRejected", why, fields)
                 self._daemon.troubles.begin(TroubleCode.JOB_FILE_REJECTED, f"{self._file.path}: {fields['error']}")
+                self._rejected_at = self._daemon.store.view(head)
                 return
-            self._daemon.troubles.end(TroubleCode.JOB_FILE_REJECTED)
+            self._end_rejected()
             self._journal("ConfigurationApplied", why, {**counts, **self._use(found.settings)})
 
     def _refuse_empty(self) -> None:

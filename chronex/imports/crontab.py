@@ -48,7 +48,8 @@ class MailChannels:
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SCHEDULE = re.compile(r"\s*(@[A-Za-z_]+|\S+(?:\s+\S+){4})(?:\s+(.*))?")
+# A blank of Unicode is none to cron: it is a part of the word that it stands in.
+_SCHEDULE = re.compile(r"[ \t]*(@[A-Za-z_]+|[^ \t]+(?:[ \t]+[^ \t]+){4})(?:[ \t]+(.*))?", re.DOTALL)
 _STDIN = "CRON_STDIN"
 # Feeds the text to what cron itself would start: the shell, with the command as one argument.
 _FEED = f'printf %s "${_STDIN}" | "$0" -c "$1"'
@@ -80,12 +81,14 @@ class CronHost(NamedTuple):
     """The machine on which cron runs the commands: where its accounts live, and whether it can send mail.
 
     `homes` are None for the accounts of this machine. `root` is None where directories cannot be looked for: a copy
-    of somebody's /etc has no homes, and all of them would seem to be missing.
+    of somebody's /etc has no homes, and all of them would seem to be missing. `knows_accounts` is true where a user
+    that is not found has no account: of a file from elsewhere nobody knows that.
     """
 
     homes: Mapping[str, str] | None = None
     root: Path | None = None
     sends_mail: bool = False
+    knows_accounts: bool = False
 
     @classmethod
     def of_tree(cls, root: Path, etc: Path) -> CronHost:
@@ -93,8 +96,8 @@ class CronHost(NamedTuple):
         sends_mail = any((root / path.lstrip("/")).exists() for path in SENDMAIL)
         homes = None if root == Path("/") else _homes_in(etc / "passwd")
         if homes is None:
-            return cls(None, Path("/"), sends_mail)
-        return cls(homes, root if (root / "root").is_dir() else None, sends_mail)
+            return cls(None, Path("/"), sends_mail, root == Path("/"))
+        return cls(homes, root if (root / "root").is_dir() else None, sends_mail, knows_accounts=True)
 
     def home_of(self, user: str | None) -> str | None:
         """Of this process's own user where none is named; None where nobody knows the account."""
@@ -104,6 +107,17 @@ class CronHost(NamedTuple):
             return (pwd.getpwuid(os.getuid()) if user is None else pwd.getpwnam(user)).pw_dir
         except KeyError:
             return None
+
+    def uid_of(self, user: str) -> int | None:
+        """Only of an account of this machine: that is the one whose files are looked at."""
+        try:
+            return None if self.homes is not None else pwd.getpwnam(user).pw_uid
+        except KeyError:
+            return None
+
+    def has_no_account(self, user: str | None) -> bool:
+        """Whether it is certain that nobody is called so there."""
+        return user is not None and self.knows_accounts and self.home_of(user) is None
 
     def lacks(self, directory: str) -> bool:
         """Whether it is certain that the directory is not there."""
@@ -182,10 +196,10 @@ def read_crontab(
         else:
             found.add(_entry(line, origin, context, names, mail))
             context = context._replace(comment=())
-    if file.program.ignores_faulty_files and text and not text.endswith("\n"):
+    if file.program.ignores_faulty_files and _is_cut_off(text):
         faults.append("the missing end of its last line")
     faults += by_release
-    return _as_ignored(found, faults[0], file.program) if faults else found
+    return as_ignored(found, faults[0], file.program) if faults else found
 
 
 def lines_of(text: str) -> list[str]:
@@ -211,11 +225,19 @@ def _is_fault(line: str, file: CrontabFile) -> bool:
     found, most = _split(line, file), file.program.longest_line
     if found is None or (most is not None and len(found.command.encode("utf-8", "surrogateescape")) > most):
         return True
-    is_nickname = found.schedule.lower() in file.program.nicknames
+    if file.host is not None and file.host.has_no_account(found.user):
+        return True
+    is_nickname = found.schedule in file.program.nicknames
     return not is_nickname and isinstance(read_schedule(found.schedule, file.program), CronRefusal)
 
 
-def _as_ignored(found: Import, fault: str, program: CronProgram) -> Import:
+def _is_cut_off(text: str) -> bool:
+    """Whether the last line has no end and is more than blanks or a comment, of which cron wants none."""
+    last = text[text.rfind("\n") + 1 :].strip(" \t")
+    return bool(last) and not last.startswith("#")
+
+
+def as_ignored(found: Import, fault: str, program: CronProgram) -> Import:
     """What never ran is not the same as what will run."""
     text = f"{program.title} ignores the whole file because of {fault}, so this has not run; here it will"
     return found._replace(jobs=[job._replace(differs=(*job.differs, text)) for job in found.jobs])
@@ -264,12 +286,13 @@ class _Line(NamedTuple):
 
 def _split(line: str, file: CrontabFile) -> _Line | None:
     match = _SCHEDULE.fullmatch(line)
-    command, user = (match[2] or "").strip() if match else "", file.owner
+    # Blanks at its end may be those of its standard input.
+    command, user = (match[2] or "").removesuffix("\r") if match else "", file.owner
     if match and file.has_user:
-        user, command = (*command.split(None, 1), "", "")[:2]
-    if match is None or not command:
+        user, command = (*re.split(r"[ \t]+", command, maxsplit=1), "", "")[:2]
+    if match is None or not command.strip(" \t"):
         return None
-    return _Line(" ".join(match[1].split()), command, user)
+    return _Line(re.sub(r"[ \t]+", " ", match[1]), command, user)
 
 
 def _entry(line: str, origin: str, context: _Context, names: JobNames, mail: MailChannels) -> Imported | Lost:
@@ -278,7 +301,7 @@ def _entry(line: str, origin: str, context: _Context, names: JobNames, mail: Mai
         return Lost(origin, line.strip(), "no schedule and command can be read from it")
     if context.mails_account:
         context = context._replace(notify=mail.notify(found.user or _own_name()))
-    if found.schedule.lower() == "@reboot" and "@reboot" in context.file.program.nicknames:
+    if found.schedule == "@reboot" and "@reboot" in context.file.program.nicknames:
         return _at_boot(line, found, origin, context, names)
     program = context.file.program
     reading = read_schedule(found.schedule, program)
@@ -333,6 +356,9 @@ def _own_name() -> str:
 def _notes(found: _Line, context: _Context) -> Iterator[str]:
     if context.notify is not None:
         yield NOTE
+    host = context.file.host
+    if host is not None and found.user is not None and host.home_of(found.user) is None:
+        yield f"there is no user {found.user} here; the job fails until there is one"
     if (home := _missing_home(found, context)) is not None:
         yield f"{home} is not there; {context.file.program.title} runs the command all the same, here in {_ROOT}"
 
@@ -433,28 +459,34 @@ def _description(comment: tuple[str, ...]) -> str:
 
 
 def _script_and_input(command: str, program: CronProgram) -> tuple[str, str | None]:
-    return split_percents(command) if program.splits_at_percent else (command.rstrip(), None)
+    if not program.splits_at_percent:
+        return _without_blanks(command), None
+    return split_percents(command, halves_backslashes=program.halves_backslashes)
 
 
-def split_percents(command: str) -> tuple[str, str | None]:
+def _without_blanks(script: str) -> str:
+    """Without those at its end, of which one that follows a backslash is a part of the last word."""
+    shorter = script.rstrip(" \t")
+    return script if shorter.endswith("\\") else shorter
+
+
+def split_percents(command: str, *, halves_backslashes: bool = False) -> tuple[str, str | None]:
     """The command and its standard input, as cron's own two loops take them apart.
 
     The first `%` that has no backslash before it ends the command; `\\%` is a `%`. In what follows a `%` ends a line,
     and a newline is added at the end where there is none. A backslash before another one protects that in the
-    command, and stays what it is in the input.
+    command, and stays what it is in the input; to Debian's cron the two are one there, inside of quotes too.
     """
-    script, rest = _until_percent(command)
-    if rest is None:
-        return script.rstrip(), None
-    return script.rstrip(), _as_input(rest)
+    script, rest = _until_percent(command, "%\\" if halves_backslashes else "%")
+    return _without_blanks(script), None if rest is None else _as_input(rest)
 
 
-def _until_percent(command: str) -> tuple[str, str | None]:
+def _until_percent(command: str, without_backslash: str) -> tuple[str, str | None]:
     kept: list[str] = []
     is_escaped = False
     for at, char in enumerate(command):
         if is_escaped:
-            if char == "%":
+            if char in without_backslash:
                 kept.pop()
             kept.append(char)
             is_escaped = False
@@ -468,7 +500,7 @@ def _until_percent(command: str) -> tuple[str, str | None]:
 
 def _as_input(rest: str) -> str:
     kept: list[str] = []
-    is_escaped = False
+    is_escaped = needs_newline = False
     for char in rest:
         put = char
         if is_escaped:
@@ -479,10 +511,9 @@ def _as_input(rest: str) -> str:
         is_escaped = put == "\\"
         if not is_escaped:
             kept.append(put)
-    if is_escaped:
-        kept.append("\\")
-    text = "".join(kept)
-    return text if not text or text.endswith("\n") else f"{text}\n"
+            needs_newline = put != "\n"
+    # A backslash at the end comes before that newline, and asks for none itself.
+    return "".join(kept) + ("\\" if is_escaped else "") + ("\n" if needs_newline else "")
 
 
 # Whether a crontab has a user column: by where it lies and, where that says nothing, by what its lines say.

@@ -15,7 +15,7 @@ import tomli_w
 from chronex.engine.plan import due_time
 from chronex.expr.diagnostics import WARNING
 from chronex.imports.oracle import five_years
-from chronex.jobfile import JobFile, read_job_file
+from chronex.jobfile import JobFile, JobFileError, read_job_file
 from chronex.lint.findings import assumptions
 from chronex.lint.linter import lint_document
 from chronex.lint.source_files import open_document
@@ -216,14 +216,21 @@ class Proven(NamedTuple):
 
 
 def prove(found: Import, now_s: int) -> tuple[Import, list[Proven]]:
-    """The import with each job's clock-change rule chosen so that the fewest instants differ."""
-    proven = [_best(found, job, now_s) for job in found.jobs]
-    return found._replace(jobs=[each.job for each in proven]), proven
+    """The import with each job's clock-change rule chosen so that the fewest instants differ. What no job file can
+    say is lost, and takes nothing with it."""
+    proven, lost = list[Proven](), list[Lost]()
+    for job in found.jobs:
+        try:
+            proven.append(_best(found, job, now_s))
+        except JobFileError as error:
+            lost.append(Lost(job.origin, job.id, f"no job file can say it: {error.problems[0].message}"))
+    return found._replace(jobs=[each.job for each in proven], lost=[*found.lost, *lost]), proven
 
 
 def _best(found: Import, job: Imported, now_s: int) -> Proven:
     """Choose the rule by the days around clock changes, where it matters; then compare everything once."""
     if job.source_instants is None:
+        as_chronex_reads(found._replace(jobs=[job]))
         return Proven(job, 0, ())
     start, end = five_years(now_s)
     transitions = [(change.at - _DAY, change.at + _DAY) for change in job.zone.changes(start, end)]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from chronex.imports.anacron import read_anacrontab
-from chronex.imports.crontab import CronHost, CrontabFile, MailChannels, plain_text, read_crontab
+from chronex.imports.crontab import CronHost, CrontabFile, MailChannels, as_ignored, plain_text, read_crontab
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
 from chronex.imports.systemd import read_timers, timer_of, unit_file
 from chronex.lint.cron_programs import DEBIAN, CronProgram
@@ -18,6 +19,7 @@ from chronex.timing.zones import Zone
 _MOST_BYTES = 1 << 20
 _SPOOLS = ("var/spool/cron/crontabs", "var/spool/cron/tabs", "var/spool/cron")
 _UNITS = ("run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system")
+_SPOOL_MODE = 0o600
 _PERIODS = ("hourly", "daily", "weekly", "monthly", "yearly")
 # The names that run-parts takes without options.
 _RUN_PARTS = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
@@ -90,7 +92,7 @@ def _crontabs(
     for path in files:
         stem = "" if path.name == "crontab" else path.name
         file = CrontabFile(True, None, program, place.shown(path), stem, place.host)
-        yield _crontab(path, zone, file, names, mail)
+        yield _as_trusted(_crontab(path, zone, file, names, mail), _distrusted(path, place, program), program)
 
 
 def _spools(place: Place, zone: Zone, program: CronProgram, names: JobNames, mail: MailChannels) -> Iterator[Import]:
@@ -105,12 +107,50 @@ def _spools(place: Place, zone: Zone, program: CronProgram, names: JobNames, mai
         return
     for path in paths:
         file = CrontabFile(False, path.name, program, place.shown(path), path.name, place.host)
-        yield _crontab(path, zone, file, names, mail)
+        found = _crontab(path, zone, file, names, mail)
+        yield _as_trusted(found, _distrusted_spool(path, place, program), program)
 
 
 def _crontab(path: Path, zone: Zone, file: CrontabFile, names: JobNames, mail: MailChannels) -> Import:
     text = _text(path)
     return _part(zone, text) if isinstance(text, Lost) else read_crontab(text, zone, file, names, mail)
+
+
+def _as_trusted(found: Import, problem: str | None, program: CronProgram) -> Import:
+    return found if problem is None else as_ignored(found, problem, program)
+
+
+def _distrusted(path: Path, place: Place, program: CronProgram) -> str | None:
+    """Why Debian's cron (3.0pl1-162) does not read this file of the system, whatever is in it."""
+    if not program.ignores_faulty_files or not _has_its_owners(place):
+        return None
+    found = path.stat()
+    if found.st_uid != 0:
+        return f"its owner, user {found.st_uid}"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"its mode {stat.S_IMODE(found.st_mode):04o}, with which others can write it"
+    return "a second name that it has, a hard link" if found.st_nlink != 1 else None
+
+
+def _distrusted_spool(path: Path, place: Place, program: CronProgram) -> str | None:
+    """The same for the crontab of a user, of which more is wanted."""
+    if not program.ignores_faulty_files or not _has_its_owners(place):
+        return None
+    found = path.lstat()
+    if place.host.has_no_account(path.name):
+        return "its name, which is no user's"
+    if not stat.S_ISREG(found.st_mode):
+        return "its being a link"
+    if stat.S_IMODE(found.st_mode) != _SPOOL_MODE:
+        return f"its mode {stat.S_IMODE(found.st_mode):04o}, where 0600 is wanted"
+    if (uid := place.host.uid_of(path.name)) is not None and found.st_uid not in (0, uid):
+        return f"its owner, user {found.st_uid}"
+    return "a second name that it has, a hard link" if found.st_nlink != 1 else None
+
+
+def _has_its_owners(place: Place) -> bool:
+    """A copy that another user has made of a machine's files says nothing of their owners and modes."""
+    return place.root == Path("/") or place.etc.stat().st_uid == 0
 
 
 def _passed_scripts(place: Place) -> Iterator[str]:

@@ -106,8 +106,7 @@ class Sheet:
     `blackout` are those during which nothing starts. `groups` are those of the file, None where one was refused; None
     as a whole where jobs may name any, because what is read is no job file. `channels` are the file's in the same way
     as its calendars. `shared` are the tables of the directory that the file is part of; `is_part` that
-    it is such a file. `is_placed` says that the places of the values are known; `most_warnings` how many more warnings
-    anybody would read.
+    it is such a file. `is_placed` says that the places of the values are known; `most_warnings` how many are kept.
     """
 
     path: str

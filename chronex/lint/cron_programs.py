@@ -30,6 +30,7 @@ class CronProgram(NamedTuple):
     needs_final_newline: bool = True
     skipped_names: re.Pattern[str] | None = None
     splits_at_percent: bool = True  # of a command: what follows a % is its standard input
+    halves_backslashes: bool = False  # of a command: two of them are one to the shell
     mails_account: bool = False  # what a command prints is sent to its account where no MAILTO is set
     runs_without_home: bool = False  # a command whose home does not exist, in another directory
     ignores_faulty_files: bool = False  # one line that it cannot read, and no line of the file is run
@@ -42,6 +43,7 @@ DEBIAN = CronProgram(
     "debian",
     "Debian's cron",
     skipped_names=re.compile(r"(?![A-Za-z0-9_-]+$).*", re.DOTALL),
+    halves_backslashes=True,
     mails_account=True,
     runs_without_home=True,
     ignores_faulty_files=True,

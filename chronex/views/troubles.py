@@ -36,7 +36,7 @@ _OF_NODES: dict[TroubleCode, tuple[Severity, str, str]] = {
     TroubleCode.JOB_FILE_REJECTED: (
         Severity.ERROR,
         "the job file was rejected and the old one holds: {detail}",
-        "put it right and save it; chronex lint shows the rest",
+        "put it right, then chronex reload",
     ),
     TroubleCode.RESTART_NEEDED: (
         Severity.WARNING,

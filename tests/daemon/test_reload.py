@@ -84,6 +84,30 @@ def test_reload_tells_what_is_wrong_and_the_old_jobs_go_on(machine: Machine, chr
     assert (done.code, "no daemon runs on this store" in done.err) == (1, True)
 
 
+def test_a_file_that_was_rejected_is_told_until_it_is_put_right_or_applied(
+    machine: Machine, chronex: Chronex
+) -> None:
+    """Whoever puts it right with `chronex apply` has told the daemon nothing, and `status` went on about it."""
+    good = QUIET.format("a") + QUIET.format("b") + QUIET.format("c")
+    machine.write(good)
+    daemon = machine.start()
+    daemon.until_logged("SchedulerStarted")
+    store, file = str(machine.directory / "store"), str(machine.directory / "chronex.toml")
+
+    def is_told() -> bool:
+        return "the job file was rejected" in chronex("status", "--store", store).out
+
+    for text in ("broken =", QUIET.format("a")):
+        machine.write(text)
+        chronex("reload", "--store", store)
+        until(is_told, "the rejection to be told")
+        if text == "broken =":
+            machine.write(good)
+        assert chronex("apply", file, "--prune", "--store", store).code == 0
+        until(lambda: not is_told(), "the rejection to be over")
+    assert jobs(machine) == ["a"]
+
+
 def test_a_daemon_that_starts_with_a_file_that_lost_its_jobs_keeps_them(machine: Machine) -> None:
     machine.write(QUIET.format("a") + QUIET.format("b") + QUIET.format("c"))
     first = machine.start()

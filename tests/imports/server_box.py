@@ -13,6 +13,7 @@ import signal
 import stat
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -84,7 +85,7 @@ out=$(mktemp {out}/$name.XXXXXX)
 {{
   echo "user $(id -un) $(id -gn)"
   echo "groups $(id -Gn | tr ' ' '\\n' | sort | tr '\\n' ' ')"
-  echo "arguments $*"
+  printf 'arguments %s\\n' "$*"
   echo "directory $(pwd)"
   echo "umask $(umask)"
   echo "input $input"
@@ -109,7 +110,9 @@ class Mail(NamedTuple):
 
 
 class Box:
-    def __init__(self, root: Path) -> None:
+    """`cron_d` are the texts of its files of /etc/cron.d by their names."""
+
+    def __init__(self, root: Path, cron_d: Mapping[str, str] = CRON_D) -> None:
         self.root, self.out, self.note = root, root / "out", root / "note"
         root.chmod(0o755)
         self.out.mkdir()
@@ -120,17 +123,17 @@ class Box:
         home.mkdir()
         words = {"note": self.note, "home": home, "path": PATH}
         self._write("etc/crontab", CRONTAB.format(**words))
-        for name, text in CRON_D.items():
-            self._write(f"etc/cron.d/{name}", text.format(**words))
+        for name, text in cron_d.items():
+            self._write(f"etc/cron.d/{name}", filled(text, words))
         for name, text in SPOOLS.items():
-            self._write(f"var/spool/cron/crontabs/{name}", text.format(**words), 0o600)
+            self._write(f"var/spool/cron/crontabs/{name}", filled(text, words), 0o600)
         self._write("usr/sbin/sendmail", SENDMAIL.format(out=self.out), 0o755)
         shutil.copy(shutil.which("cron") or "", root / "usr/sbin/cron")
 
     def _write(self, name: str, text: str, mode: int = 0o644) -> None:
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
         path.chmod(mode)
 
     def take_notes(self) -> list[Note]:
@@ -191,6 +194,13 @@ class Box:
         return self.take_notes()
 
 
+def filled(text: str, words: Mapping[str, object]) -> str:
+    """A generated text has braces of its own."""
+    for name, value in words.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return text
+
+
 def _shown(minute: int) -> str:
     """The time that cron sees, two seconds into that minute."""
     return (FIRST_MINUTE + timedelta(minutes=minute, seconds=2)).strftime("%Y-%m-%d %H:%M:%S")
@@ -228,8 +238,8 @@ def why_not() -> str | None:
     return "no mount namespaces here" if done.returncode else None
 
 
-def new_box() -> Box:
+def new_box(cron_d: Mapping[str, str] = CRON_D) -> Box:
     """Outside of the tests' own directories, which other users cannot enter."""
     root = Path(tempfile.mkdtemp(prefix="chronex-box-"))
     assert stat.S_ISDIR(root.stat().st_mode)
-    return Box(root)
+    return Box(root, cron_d)

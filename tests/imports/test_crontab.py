@@ -174,6 +174,7 @@ def test_without_mailto_the_account_is_sent_mail_where_cron_could_send_it(
     [
         "60 * * * * bad\n", "@foo bad\n", "* * * * *\n", 'A="x" y\n', "A=it's\nB='it's'\n", 'A="open\n', "A=\n", "MAILTO=\n",
         "A B=x\n", "\r\n", f"0 1 * * * {'x' * 999}\n", "0 1 * * * last",
+        "@HOURLY bad\n", "@Reboot bad\n", "\u00a0* * * * * bad\n", "* * * *\u00a0* bad\n", "A=last",
     ],
 )  # fmt: skip
 def test_what_debian_ignores_for_one_bad_line_is_not_the_same(fault: str) -> None:
@@ -191,6 +192,22 @@ def test_what_debian_takes_does_not_make_it_ignore_the_file() -> None:
         f"0 22-6 * * * never\n@reboot x\n0 5 * * * {'x' * 998}\n"
     )
     assert [job.differs for job in imported(text).jobs] == [(), ()]
+    for end in ("#", " ", "\t# end", "  \t"):  # a last line without an end is no fault where nothing is in it
+        assert [job.differs for job in imported(f"0 5 * * * x\n{end}").jobs] == [()]
+
+
+def test_who_is_not_known_is_no_fault_of_a_file_from_elsewhere() -> None:
+    file = CrontabFile(True, None, DEBIAN, host=CronHost())
+    (job,) = read_crontab("0 5 * * * nosuchuser x\n", BERLIN, file).jobs
+    assert job.differs == ()
+    assert "there is no user nosuchuser here; the job fails until there is one" in job.notes
+
+
+def test_what_no_job_file_can_say_is_lost_alone() -> None:
+    found, proven = prove(imported("0 5 * * * -root x\n0 6 * * * root y\n", has_user=True), NOW)
+    assert [each.job.id for each in proven] == ["y"]
+    (lost,) = found.lost
+    assert (lost.origin, lost.why) == ("line 1", "no job file can say it: user: '-root' cannot name a user")
 
 
 def test_bytes_and_line_ends_are_not_quietly_changed() -> None:
@@ -304,10 +321,32 @@ def test_shared_settings_are_written_once() -> None:
         ("echo \\a\\%b", "echo \\a%b", None),
         ("cat%a\\b\\\\c", "cat", "a\\b\\\\c\n"),
         ("plain", "plain", None),
+        ("cat%tail  ", "cat", "tail  \n"),
+        ("cat   ", "cat", None),
+        ("cat a\\ ", "cat a\\ ", None),
+        ("cat%\\", "cat", "\\"),
+        ("cat%\\\\", "cat", "\\\\"),
+        ("cat%a\\", "cat", "a\\\n"),
+        ("cat%a%\\", "cat", "a\n\\"),
     ],
 )
 def test_percent_signs_mean_what_they_mean_to_cron(command: str, script: str, stdin: str | None) -> None:
     assert split_percents(command) == (script, stdin)
+
+
+@pytest.mark.parametrize(
+    ("command", "script"),
+    [
+        (r"sed 's/\\/x/'", r"sed 's/\/x/'"),
+        (r"echo \\%in", "echo \\"),
+        (r"echo \\\%", r"echo \%"),
+        (r"echo '\a'", r"echo '\a'"),
+        (r"echo a\\ ", r"echo a\ "),
+    ],
+)
+def test_two_backslashes_are_one_to_debian(command: str, script: str) -> None:
+    """As 3.0pl1-162 was seen to do, also inside of quotes; cronie was not tried, and is left as it is."""
+    assert split_percents(command, halves_backslashes=True)[0] == script
 
 
 @pytest.mark.parametrize("program", [BUSYBOX, SUPERCRONIC, BCRON], ids=lambda program: program.key)

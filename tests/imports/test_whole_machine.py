@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from chronex.imports.import_result import Import, Proven, as_chronex_reads, prov
 from chronex.imports.whole_machine import Place, read_machine
 from chronex.timing.zones import load_zone
 from tests.cli.conftest import Chronex
+from tests.kit.users import needs_root
 
 NOW = 1_800_000_000
 BERLIN = load_zone("Europe/Berlin")
@@ -40,6 +43,7 @@ def lay_out(root: Path, *without: str) -> Place:
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
+            path.chmod(0o600 if "spool" in name else 0o644)
     wants = root / "etc/systemd/system/timers.target.wants"
     wants.mkdir(parents=True, exist_ok=True)
     (wants / "dump.timer").symlink_to("../dump.timer")
@@ -119,6 +123,68 @@ def test_a_machine_without_losses_is_exit_0(chronex: Chronex, tmp_path: Path) ->
     done = chronex("import", str(place.etc), "--check", "--tz", "UTC", "--now", "2027-01-01")
     assert done.code == 0, done.out
     assert "nothing lost" in done.out
+
+
+def second_name(path: Path) -> None:
+    os.link(path, path.parent.parent / "second")
+
+
+def behind_a_link(path: Path) -> None:
+    path.rename(path.parent.parent / "elsewhere")
+    path.symlink_to(path.parent.parent / "elsewhere")
+
+
+# As 3.0pl1-162 was seen to do. A link to a file of root is read in cron.d, and in the spool it is not.
+DISTRUSTED: dict[str, tuple[str, Callable[[Path], object], str]] = {
+    "a file that its group can write": ("etc/cron.d/shop", lambda path: path.chmod(0o664), "its mode 0664"),
+    "a file that all can write": ("etc/crontab", lambda path: path.chmod(0o646), "its mode 0646"),
+    "a file of another": ("etc/cron.d/shop", lambda path: os.chown(path, 7, 7), "its owner, user 7"),
+    "a file with two names": ("etc/cron.d/shop", second_name, "a second name"),
+    "a crontab that others read": ("var/spool/cron/crontabs/ann", lambda path: path.chmod(0o640), "its mode 0640"),
+    "a crontab that nobody writes": ("var/spool/cron/crontabs/ann", lambda path: path.chmod(0o400), "its mode 0400"),
+    "a crontab behind a link": ("var/spool/cron/crontabs/ann", behind_a_link, "its being a link"),
+    "a crontab with two names": ("var/spool/cron/crontabs/ann", second_name, "a second name"),
+}
+
+
+@needs_root
+@pytest.mark.parametrize("case", DISTRUSTED)
+def test_what_debian_does_not_trust_has_not_run(place: Place, case: str) -> None:
+    name, change, why = DISTRUSTED[case]
+    before = {job.id for job in read_machine(place, BERLIN).jobs if not job.differs}
+    change(place.root / name)
+    found = read_machine(place, BERLIN).jobs
+    said = {job.id: job.differs[-1] for job in found if job.differs}
+    assert said
+    assert {job.id for job in found if f"/{name}," in job.origin} == said.keys()
+    assert all(f"ignores the whole file because of {why}" in text for text in said.values())
+    assert before - said.keys() == {job.id for job in found if not job.differs}
+
+
+@needs_root
+def test_a_link_to_a_file_of_root_is_trusted_in_cron_d(place: Place) -> None:
+    behind_a_link(place.etc / "cron.d/shop")
+    assert not any(job.differs for job in read_machine(place, BERLIN).jobs)
+
+
+@needs_root
+def test_a_copy_that_is_not_roots_says_nothing_of_owners(place: Place) -> None:
+    os.chown(place.etc, 7, 7)
+    (place.etc / "cron.d/shop").chmod(0o666)
+    assert not any(job.differs for job in read_machine(place, BERLIN).jobs)
+
+
+@needs_root
+def test_a_machine_runs_nothing_for_who_has_no_account(place: Place) -> None:
+    """Debian's cron ignores the whole file of a line with such a user, and the spool of one."""
+    (place.etc / "passwd").write_text("root:x:0:0:root:/root:/bin/sh\nann:x:1:1::/home/ann:/bin/sh\n")
+    (place.etc / "cron.d/more").write_text("1 1 * * * root first\n2 1 * * * 0 second\n")
+    (place.root / "var/spool/cron/crontabs/bob").write_text("3 1 * * * third\n")
+    (place.root / "var/spool/cron/crontabs/bob").chmod(0o600)
+    ignored = {job.id: job.differs for job in read_machine(place, BERLIN).jobs if job.differs}
+    assert ignored.keys() == {"artisan", "first", "second", "third"}
+    assert "because of line 2, " in ignored["first"][0]
+    assert "because of its name, which is no user's" in ignored["third"][-1]
 
 
 def test_what_cannot_be_read_is_lost(tmp_path: Path) -> None:

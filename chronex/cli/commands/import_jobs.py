@@ -177,7 +177,9 @@ def _crontabs(paths: list[str], zone: Zone, options: ImportOptions) -> Import:
         program = (None if options.cron else program_of_file(path, text)) or _program(options.cron)
         label = path if len(paths) > 1 else ""
         has_user, stem = _has_user(path, text, options.kind), Path(path).name if label else ""
-        file = CrontabFile(has_user, None, program, label, stem, CronHost.of_tree(Path("/"), Path("/etc")))
+        is_here = not path or Path(path).absolute().is_relative_to("/etc")
+        host = CronHost.of_tree(Path("/"), Path("/etc"))._replace(knows_accounts=is_here)
+        file = CrontabFile(has_user, None, program, label, stem, host)
         part = read_crontab(text, zone, file, names, mail)
         found.jobs.extend(part.jobs)
         found.lost.extend(part.lost)
