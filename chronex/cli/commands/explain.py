@@ -33,6 +33,10 @@ if TYPE_CHECKING:  # the decision core is loaded only where a spread is asked fo
 _Identity = Annotated[str | None, typer.Option("--id", help="The job's name, for stagger and spread.", metavar="JOB")]
 
 _Mode = Annotated[str, typer.Option(help="Where the window lies: after, around or before.", metavar="MODE")]
+_Seed = Annotated[str, typer.Option(help="How long a choice lasts: stable, daily or weekly.", metavar="SEED")]
+_Salt = Annotated[
+    str, typer.Option(help="Any text; another one gives other choices of spread and stagger.", metavar="TEXT")
+]
 _Target = Annotated[
     str | None,
     typer.Option(
@@ -56,12 +60,8 @@ def explain(
     dist: Annotated[
         str, typer.Option(help="uniform, skewEarly[:S], skewLate[:S], normal[:…], exponential[:…].", metavar="NAME")
     ] = "uniform",
-    seed: Annotated[
-        str, typer.Option(help="How long a choice lasts: stable, daily or weekly.", metavar="SEED")
-    ] = "stable",
-    salt: Annotated[
-        str, typer.Option(help="Any text; another one gives other choices of spread and stagger.", metavar="TEXT")
-    ] = "",
+    seed: _Seed = "stable",
+    salt: _Salt = "",
     only: Annotated[
         str, typer.Option(help="Clauses that must hold, such as dow=MON-FRI;between=08:00-20:00.", metavar="CLAUSES")
     ] = "",
