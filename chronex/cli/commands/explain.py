@@ -32,6 +32,9 @@ if TYPE_CHECKING:  # the decision core is loaded only where a spread is asked fo
 
 _Identity = Annotated[str | None, typer.Option("--id", help="The job's name, for stagger and spread.", metavar="JOB")]
 
+_Spread = Annotated[
+    str | None, typer.Option(help="Spread each run over a window of this length.", metavar="DURATION")
+]
 _Mode = Annotated[str, typer.Option(help="Where the window lies: after, around or before.", metavar="MODE")]
 _Seed = Annotated[str, typer.Option(help="How long a choice lasts: stable, daily or weekly.", metavar="SEED")]
 _Salt = Annotated[
@@ -53,9 +56,7 @@ def explain(
     identity: _Identity = None,
     dialect: Dialect = "chronex",
     form: Form = "text",
-    spread: Annotated[
-        str | None, typer.Option(help="Spread each run over a window of this length.", metavar="DURATION")
-    ] = None,
+    spread: _Spread = None,
     mode: _Mode = "after",
     dist: Annotated[
         str, typer.Option(help="uniform, skewEarly[:S], skewLate[:S], normal[:…], exponential[:…].", metavar="NAME")
