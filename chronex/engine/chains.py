@@ -192,14 +192,26 @@ def _is_expected(reading: Reading, job: Job, instant_ms: int, known: Known) -> b
     """Will the job have an occurrence up to that instant that it does not have yet?"""
     if job.follows:
         return any(one.end is ParentEnd.OPEN for one in standings(reading, job, instant_ms, known))
-    progress = job.progress
-    if not job.enabled or progress.next_ms is None or progress.cursor_ms is None:
+    if not job.enabled or job.progress.next_ms is None or job.progress.cursor_ms is None:
         return False
     try:
-        upcoming = schedule_of(job).next(progress.cursor_ms)
+        upcoming = _next_undecided(job, job.progress.cursor_ms)
     except CustomScheduleError:
         return False
     return upcoming is not None and upcoming <= instant_ms
+
+
+def _next_undecided(job: Job, after_ms: int) -> int | None:
+    """A clock that was set back lets the job pass hours again whose instants were decided before: none of them is to
+    come."""
+    schedule = schedule_of(job)
+    upcoming = schedule.next(after_ms)
+    while upcoming is not None:
+        span_end = next((end for begin, end in job.progress.decided if begin < upcoming <= end), None)
+        if span_end is None:
+            return upcoming
+        upcoming = schedule.next(span_end)
+    return None
 
 
 class WaitVerdict(NamedTuple):

@@ -147,12 +147,17 @@ class OccurrenceMonitor:
         elif event.data.get("behind"):
             return  # it waited for what its job made up for, and is no part of that
         elif job.last_start is not None and self._waited_for_parents(event, job.last_start[1].at_ms):
-            return
+            return  # it could not have started before, and makes up for nothing
         elif job.forbids_bursts and job.last_start is not None and _was_due_before(event, job.last_start[1]):
             s6.violate("two starts with no due instant between them", job.last_start, line)
 
-    def _waited_for_parents(self, event: Event, since_ms: int) -> bool:
-        """Whether one that it follows completed only after `since_ms`: then it could not have started before."""
+    def _waited_for_parents(self, event: Event, last_start_ms: int) -> bool:
+        """Whether one that it follows completed only after its own time, or after the last start where it was missed.
+
+        A missed one and the one behind it may both wait for the same parent, and start one after the other.
+        """
+        own_ms = last_start_ms if event.data.get("recovery") else event.data.get("due_ms", last_start_ms)
+        since_ms = min(own_ms, last_start_ms)
         ends = (self.state.job(name).answer_to(nominal) for name, nominal in event.data.get("parents", {}).items())
         return any(end is not None and end[1].at_ms > since_ms for end in ends)
 

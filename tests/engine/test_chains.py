@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 from msgspec.structs import replace
 
+from chronex.engine.clock_steps import rewind
 from chronex.engine.commands import backfill, cancel, pause, replay, trigger
 from chronex.engine.orders import AttemptEnd, Launch
 from chronex.engine.update import apply_jobs
@@ -249,6 +250,22 @@ def test_a_failed_parent_leaves_it_skipped(when: str) -> None:
         chain.over("etl", AT + 31 * MINUTE, BAD)
     assert chain.states("half")[1] == (AT + 30 * MINUTE, "skipped", f"etl failed: {occurrence_id('etl', AT)}")
     assert chain.verify() == []
+
+
+@pytest.mark.parametrize("end", [GOOD, BAD], ids=["completed", "failed"])
+def test_a_clock_that_is_set_back_keeps_nobody_waiting_for_what_is_decided(end: AttemptState) -> None:
+    """The parent has hours to pass a second time, and none of their instants is to come: its end is the last word."""
+    chain = Chain(job("aa", HOURLY, ["etl"]), ETL)
+    for hour in range(3):
+        chain.go(AT + hour * HOUR)
+        chain.over("etl", AT + hour * HOUR + MINUTE)
+        chain.over("aa", AT + hour * HOUR + 2 * MINUTE)
+    last = AT + 3 * HOUR
+    assert chain.go(last) == ["etl"]
+    back = AT + 90 * MINUTE
+    rewind(chain.store, back)
+    assert chain.over("etl", back + 1, end) == (["aa"] if end is GOOD else [])
+    assert chain.of("aa")[-1].state is (OccurrenceState.RUNNING if end is GOOD else SKIPPED)
 
 
 def test_it_waits_no_longer_than_its_window() -> None:
