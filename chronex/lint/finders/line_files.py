@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from chronex.errors import UnknownZoneError
 from chronex.lint.cron_grammar import CronReading, read_schedule
-from chronex.lint.cron_programs import BCRON, BUSYBOX, DEBIAN, SUPERCRONIC, CronProgram, program_of_file
+from chronex.lint.cron_programs import BCRON, BSD, BUSYBOX, CRONIE, DEBIAN, SUPERCRONIC, CronProgram, program_of_file
 from chronex.lint.cron_variables import CronVariable, is_cut, read_variable
 from chronex.lint.findings import Assumptions, FinderResult, ScheduleSite, ZoneNote
 from chronex.lint.hosts import CHRONEX, CRON_HOSTS, POSIX, SYSTEMD
@@ -25,7 +25,7 @@ from chronex.lint.rules.crontab_rules import (
     zone_for_commands_only,
     zone_that_is_not_read,
 )
-from chronex.lint.rules.refusals import line_cut_off, sixth_column, star_for_a_command
+from chronex.lint.rules.refusals import line_cut_off, return_for_a_schedule, sixth_column, star_for_a_command
 from chronex.lint.rules.zone_rules import posix_zone, zone_of_crontab
 from chronex.lint.source_files import ARGUMENTS, Document, is_template
 from chronex.timing.zones import load_zone
@@ -71,6 +71,8 @@ class _CrontabReader:
         stripped = line.strip(" \t")
         if not stripped or stripped.startswith("#"):
             self.comment = f"{self.comment} {stripped}" if stripped else ""
+            if not stripped and self.line_end and self.program in (DEBIAN, CRONIE, BSD):
+                self.found.findings.append(return_for_a_schedule(start + len(line), self.program.title))
             return
         variable = read_variable(line, self.program)
         if isinstance(variable, CronVariable):

@@ -37,6 +37,9 @@ E130 = Rule(
         "sixth column": Message(
             "6 fields, but cron reads 5: it has no seconds, and takes the sixth for a command or a user"
         ),
+        "carriage return": Message(
+            "{host} takes the carriage return of an empty line for a schedule", "save the file with Unix line ends"
+        ),
         "star for a command": Message("{host} takes no command that begins with *"),
         "day rule": Message("{value}: {host} does not know L, W and #"),
         "question mark": Message("{host} does not know '?'", "use *", fix_is=SAME_MEANING),
@@ -183,6 +186,11 @@ def sixth_column(start: int, end: int) -> LintFinding:
 def line_cut_off(start: int, end: int, program: CronProgram) -> LintFinding:
     """E139 for a variable that is longer than the program has a place for."""
     return finding(E139, start, end, "cut off", host=program.title, most=program.longest_line)
+
+
+def return_for_a_schedule(start: int, host: str) -> LintFinding:
+    """E130 for an empty line of a file with carriage returns."""
+    return finding(E130, start, start + 1, "carriage return", host=host)
 
 
 def star_for_a_command(start: int, host: str) -> LintFinding:
