@@ -83,7 +83,8 @@ ENGINE_ROWS: list[set[str]] = [
     },
     {"following", "lines"},
     {"lifecycle"},
-    {"takeover", "commands", "update"},
+    {"takeover", "update"},
+    {"commands"},
     {"decisions"},
     {"engine"},
 ]

@@ -197,3 +197,13 @@ def newcomer(cluster: Cluster) -> Machine:
 
 def latest(cluster: Cluster, job: str) -> list[Occurrence]:
     return cluster.store.view(lambda tx: Reading(tx).occurrences(job, limit=1))
+
+
+def test_a_trigger_before_the_first_instant_reaches_every_node_too() -> None:
+    cluster = cluster_of(2, schedule="0 0 1 1 *")
+    cluster.run(MINUTE)
+    assert [one.occurrence.job for one in ask_all(cluster, "")] == ["backup:host-0", "backup:host-1"]
+    cluster.run(MINUTE)
+    ran = [one.state.value for number in range(2) for one in latest(cluster, f"backup:host-{number}")]
+    assert ran == ["completed"] * 2
+    assert broken(cluster.store) == []

@@ -16,13 +16,14 @@ from chronex.engine.commands.actor import Actor, record_command
 from chronex.engine.commands.names import job_named, occurrence_named
 from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.retries import waiting_first
+from chronex.engine.update.targets import make_targets
 from chronex.errors import NotPossibleError
 from chronex.model.event import Event
 from chronex.model.job import Job
 from chronex.model.job_parameters import Parameter, ParameterType, normal_text, problem_with
 from chronex.model.occurrence import Occurrence, ProcessIdentity
 from chronex.model.placement import fits_node
-from chronex.model.policies import Overrides
+from chronex.model.policies import Overrides, RunOn
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.records import Idempotency, Node
 from chronex.model.states import OccurrenceState, is_final
@@ -102,12 +103,18 @@ def trigger(
 def trigger_all(records: Records, job_id: str, actor: Actor, request: TriggerRequest) -> list[Triggered]:
     """The same, with an answer for each node where the job runs on each; each of them has a key of its own."""
     job = job_named(records, job_id)
-    targets = records.targets(job.id)
+    targets = records.targets(job.id) or _first_targets(records, job)
     if not targets:
         return [_trigger(records, job, actor, request)]
     key = request.idempotency_key
     own = {one.id: request._replace(idempotency_key=f"{key}:{one.target}" if key else "") for one in targets}
     return [_trigger(records, one, actor, own[one.id]) for one in targets]
+
+
+def _first_targets(records: Records, job: Job) -> list[Job]:
+    """It runs on each node and no instant of its schedule has come yet, by which its nodes would have jobs of it."""
+    sharing = [node for node in records.nodes() if node.lease_ms]
+    return make_targets(records, job, sharing) if job.run_on is RunOn.EACH and not job.target and sharing else []
 
 
 def _trigger(records: Records, job: Job, actor: Actor, request: TriggerRequest) -> Triggered:
