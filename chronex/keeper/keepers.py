@@ -295,18 +295,18 @@ class Keepers:
             if link is not None and not link.is_lost:
                 link.send(trust)
 
-    async def open_until(self, boottime_ms: int) -> int | None:
-        """Until when a barrier may be opened that is to be opened now.
+    async def await_trust(self, boottime_ms: int) -> None:
+        """Until a barrier may be opened for long enough: where little is left of that, for the next heartbeat.
 
-        Where little of that is left, the next heartbeat is waited for: on a busy machine the barrier would be reached
-        too late, its command would be begun anew, and that again, by a machine that has more to do for it.
+        On a busy machine the barrier would be reached too late, its command would be begun anew, and that again, by a
+        machine that has more to do for it.
         """
-        if self.open_until_ms is not None and boottime_ms >= self._short_from_ms:
-            self._trusted_anew.clear()
-            self.on_short_trust()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._trusted_anew.wait(), _HEARTBEAT_WITHIN_S)
-        return self.open_until_ms
+        if boottime_ms < self._short_from_ms:
+            return
+        self._trusted_anew.clear()
+        self.on_short_trust()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._trusted_anew.wait(), _HEARTBEAT_WITHIN_S)
 
     async def close(self) -> None:
         """Let go; what runs goes on, and the keepers stay as long as something does."""

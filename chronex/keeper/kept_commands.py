@@ -144,7 +144,8 @@ class KeptCommands:
         started_ms = self._run_context.clock.wall_ms()
         try:
             deadline_in_ms = await hooks.started(Started(held.process, started_ms, f"{attempt_id}.log"))
-            open_until_ms = await self._keepers.open_until(self._run_context.clock.boottime_ms())
+            if self._keepers.open_until_ms is not None:  # other machines may take its node for dead
+                await self._keepers.await_trust(self._run_context.clock.boottime_ms())
         except BaseException:
             link.send(Discard(attempt_id, keeps_end=True))
             raise
@@ -152,7 +153,7 @@ class KeptCommands:
             link.send(Discard(attempt_id, keeps_end=True))
             return never_started(canceled(hooks.cancellation.reason), self._run_context.clock)
         fail_point("before opening")
-        link.send(Open(attempt_id, deadline_in_ms, open_until_ms))
+        link.send(Open(attempt_id, deadline_in_ms, self._keepers.open_until_ms))
         fail_point("opening asked")
         return await self._until_end(request, held.process, started_ms, f"{attempt_id}.log", hooks, link)
 
