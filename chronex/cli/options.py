@@ -174,9 +174,10 @@ CONFIG_VARIABLE = "CHRONEX_CONFIG"
 STORE_VARIABLE = "CHRONEX_STORE"
 _DATABASES = ("postgresql", "postgres")
 # One slash too few, or as libpq writes it in a string of its own; as a directory it would be shown with its password.
-_NEARLY_AN_ADDRESS = re.compile(r"postgres(ql)?:|(host|hostaddr|port|dbname|user|password|service) *=", re.IGNORECASE)
+# Both are compiled by the first command that works on a store.
+_NEARLY_AN_ADDRESS = r"(?i)postgres(ql)?:|(host|hostaddr|port|dbname|user|password|service) *="
 # A name and a password before a host, whatever is wrong before them.
-_NAME_AND_PASSWORD = re.compile(r":.*@", re.DOTALL)
+_CREDENTIALS = r"(?s):.*@"
 # Paths that the shell has opened already, as `<(…)` and `< file`: a pipe there has a writer at its other end.
 _OPEN_ALREADY = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
@@ -218,7 +219,9 @@ def store_place(option: str | None, environ: Mapping[str, str] = os.environ) -> 
     if chosen := option or environ.get(STORE_VARIABLE):
         source = "--store" if option else STORE_VARIABLE  # the rest of an address may hold a password
         if (scheme := _scheme_of(chosen)) is None:
-            if _NEARLY_AN_ADDRESS.match(chosen) or (_NAME_AND_PASSWORD.search(chosen) and not Path(chosen).exists()):
+            if re.match(_NEARLY_AN_ADDRESS, chosen) or (
+                re.search(_CREDENTIALS, chosen) and not Path(chosen).exists()
+            ):
                 raise UsageError(f"{source} is not written as an address; write postgresql://user@host:5432/database")
             return Path(chosen)
         if scheme.lower() in _DATABASES:

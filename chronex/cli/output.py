@@ -123,7 +123,8 @@ NO_STORE_OPTION = frozenset(
     }
 )
 _FILE_COMMANDS = ("run", "apply", "edit", "service install")
-_COMMAND = re.compile(r"chronex ((?:dlq|notify|state|store|service) [a-z]+|[a-z]+)(?![\w-])(?=([^;`\n]*))")
+# Compiled by the first message that has one: most commands print none.
+_COMMAND = r"chronex ((?:dlq|notify|state|store|service) [a-z]+|[a-z]+)(?![\w-])(?=([^;`\n]*))"
 
 
 def hinted(text: str) -> str:
@@ -150,7 +151,7 @@ def with_places(text: str, store: str, config: str) -> str:
         place = store if "--store" not in behind else ""
         return " ".join(word for word in (found[0], file, place) if word)
 
-    return _COMMAND.sub(named, text)
+    return re.sub(_COMMAND, named, text)
 
 
 def _named_places(arguments: Sequence[str]) -> tuple[str, str]:
