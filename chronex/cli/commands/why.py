@@ -65,7 +65,7 @@ def run_why(job: str, time: str | None, store: str | None, form: str) -> int:
 
 
 def answers_to(reading: Reading, job: str, time: str | None, now_ms: int, watch: Watch) -> list[WhyAnswer]:
-    """One answer for a time, or two: the last thing that happened and the next. UsageError without the job."""
+    """One answer for a time; without one the last thing that happened, the next, and what has passed between them."""
     from chronex.engine.commands.names import job_id_named
     from chronex.views.why import latest_and_next
     from chronex.views.why import why as why_at

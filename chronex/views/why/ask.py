@@ -48,7 +48,10 @@ def why(reading: Reading, job: str, instant_ms: int, now_ms: int, watch: Watch =
 
 
 def latest_and_next(reading: Reading, job: str, now_ms: int, watch: Watch = WATCHED) -> list[WhyAnswer]:
-    """Without a time: the last thing that happened, and the next that will."""
+    """Without a time: the last thing that happened, and the next that will.
+
+    Where no scheduler runs, the newest time that has passed meanwhile stands between them: nobody has decided it.
+    """
     history = version_history(reading, job)
     if history is None:
         return []
@@ -56,11 +59,22 @@ def latest_and_next(reading: Reading, job: str, now_ms: int, watch: Watch = WATC
     latest = reading.occurrences(job, now_ms + 1, 1)
     if latest:
         answers.append(recorded(reading, history, latest[0], now_ms, watch))
+    if not watch.has_scheduler and (passed := _passed_since_then(history, now_ms)) is not None:
+        answers += filter(None, [why(reading, job, passed, now_ms, watch)])
     upcoming = _upcoming(reading, history, now_ms)
     if upcoming is not None:
         found = why(reading, job, upcoming, now_ms, watch)
         answers += [found] if found else []
     return answers
+
+
+def _passed_since_then(history: VersionHistory, now_ms: int) -> int | None:
+    """The newest time of its schedule behind what was decided last."""
+    cursor_ms = history.last.progress.cursor_ms
+    if history.is_gone or not history.last.enabled or cursor_ms is None:
+        return None
+    passed = previous_of(history.last, now_ms + 1)
+    return passed if passed is not None and passed > cursor_ms else None
 
 
 def _upcoming(reading: Reading, history: VersionHistory, now_ms: int) -> int | None:

@@ -19,6 +19,7 @@ from chronex.storage.ports import Store
 from chronex.storage.records import Reading, Records
 from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
 from chronex.timing.zones import load_zone
+from chronex.views.nodes import Watch
 from chronex.views.why import WhyAnswer, latest_and_next, why
 from chronex.views.why.answer import Cause
 from chronex.views.why.ask import by_occurrence, clock_links, instant_of, read_time
@@ -176,6 +177,21 @@ def test_without_a_time_the_last_thing_and_the_next() -> None:
     last, upcoming = machine.store.view(lambda tx: latest_and_next(Reading(tx), "j", machine.now))
     assert (last.instant_ms, last.cause) == (START + 3 * HOUR, Cause.COMPLETED)
     assert (upcoming.instant_ms, upcoming.cause) == (START + 4 * HOUR, Cause.WILL_RUN)
+
+
+def test_where_no_scheduler_runs_the_time_that_has_just_passed_is_told_too() -> None:
+    machine = SimulatedMachine(
+        [Job(id="j", schedule="0 * * * *", tasks=TASK)], outcome=RandomOutcomes(1, fail_share=0)
+    )
+    machine.run_until(START + 3 * HOUR + 30 * MINUTE)
+    now = START + 5 * HOUR + MINUTE
+    nobody = Watch(has_scheduler=False)
+    answers = machine.store.view(lambda tx: latest_and_next(Reading(tx), "j", now, nobody))
+    assert [(one.instant_ms, one.cause) for one in answers] == [
+        (START + 3 * HOUR, Cause.COMPLETED),
+        (START + 5 * HOUR, Cause.UNDECIDED),
+        (START + 6 * HOUR, Cause.WILL_RUN),
+    ]
 
 
 # -- times in words ----------------------------------------------------------------------------------------------
