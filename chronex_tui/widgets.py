@@ -56,6 +56,13 @@ class LineWidget(ScrollView):
 class Panel(LineWidget, can_focus=True):
     """Scrolls over what `draw(width, height)` returned; draws again when `redraw` is called or its size changes."""
 
+    class LineClicked(Message):
+        """Which line was clicked, counted from the first, and at which of its cells."""
+
+        def __init__(self, panel: Panel, number: int, line: Line, cell: int) -> None:
+            super().__init__()
+            self.panel, self.number, self.line, self.cell = panel, number, line, cell
+
     def __init__(
         self,
         draw: Draw,
@@ -93,6 +100,11 @@ class Panel(LineWidget, can_focus=True):
         """The same lines in other colours are painted anew."""
         self._lines = None
         super().notify_style_update()
+
+    def on_click(self, event: Click) -> None:
+        number = event.y - self.gutter.top + self.scroll_offset.y
+        if self._lines is not None and 0 <= number < len(self._lines):
+            self.post_message(self.LineClicked(self, number, self._lines[number], event.x - self.gutter.left))
 
     def _measure(self) -> None:
         width, height = self.scrollable_content_region.size

@@ -87,6 +87,16 @@ def line_width(line: Line) -> int:
     return sum(cell_width(text) for text, _ in line)
 
 
+def span_at(line: Line, cell: int) -> int | None:
+    """Which span of the line covers the cell; None behind its end."""
+    end = 0
+    for number, (text, _) in enumerate(line):
+        end += cell_width(text)
+        if cell < end:
+            return number
+    return None
+
+
 def fit_line(line: Line, cells: int, mark: str = "…") -> Line:
     """A whole line at exactly so many cells; spans keep their styles."""
     left = cells

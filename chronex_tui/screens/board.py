@@ -12,15 +12,15 @@ from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import Input
 
-from chronex.jobfile.keymap import BY_ID
+from chronex.jobfile.keymap import BY_ID, SCREENS
 from chronex.text.terminal import cell_safe
-from chronex_tui.model.available_actions import daemon_command, footer_keys, key_text, shell_command
+from chronex_tui.model.available_actions import available, daemon_command, footer_keys, key_text, shell_command
 from chronex_tui.model.board_lines import counts_line, frozen_for, key_line, stopped_line, top_line
-from chronex_tui.model.layout import Line, spread
+from chronex_tui.model.layout import Line, span_at, spread
 from chronex_tui.state import State
 from chronex_tui.theme import Palette
 from chronex_tui.views import JobsView, RunsView, View
-from chronex_tui.widgets import Bar
+from chronex_tui.widgets import Bar, Panel
 
 if TYPE_CHECKING:
     from chronex_tui.app import ChronexApp
@@ -193,6 +193,24 @@ class Board(Screen[None]):
 
     def _keys(self, width: int, height: int) -> Sequence[Line]:
         return (key_line(_FILTER_KEYS if self._is_filtering else footer_keys(self.dashboard.context()), width),)
+
+    def on_panel_line_clicked(self, event: Panel.LineClicked) -> None:
+        """A click on the name of a screen, or on a key of the last line, is that key."""
+        number = span_at(event.line, event.cell)
+        if number is None or self._is_filtering:
+            return
+        text, style = event.line[number]
+        if event.panel is self._bars["top"] and style in ("tab", "tab-here"):
+            self.dashboard.do(f"screen-{SCREENS[int(text.split()[0]) - 1]}")
+        elif event.panel is self._bars["keys"] and number:
+            key = text if style == "key" else event.line[number - 1][0]
+            self._press(key)
+
+    def _press(self, key: str) -> None:
+        """`key` as the last line names it."""
+        found = (action for action in available(self.dashboard.context()) if key_text(action) == key)
+        if (action := next(found, None)) is not None:
+            self.dashboard.do(action.id)
 
     # -- the filter -------------------------------------------------------------------------------------------
 

@@ -170,6 +170,12 @@ class ChoiceDialog(Dialog):
         if self.index < len(self.choices):
             self.dismiss(self.choices[self.index].value)
 
+    def on_panel_line_clicked(self, event: Panel.LineClicked) -> None:
+        """A click on an answer gives it, as its letter does; one on the question gives none."""
+        clicked = sum(first <= event.number for first in self._first_lines) - 1
+        if clicked >= 0:
+            self.dismiss(self.choices[clicked].value)
+
 
 _MARK = " > "
 _KEY_GAP = "  "

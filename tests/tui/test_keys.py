@@ -572,12 +572,6 @@ async def test_a_job_that_is_not_there_is_reported(example_store: Path) -> None:
         assert any("there is no job bakcup" in str(note.message) for note in app._notifications)
 
 
-async def test_the_mouse_selects_a_row(example_store: Path) -> None:
-    async with driven(app_on(example_store)) as driver:
-        await driver.pilot.click("#jobs", offset=(6, 4))
-        assert driver.app.state.job == "sync-s3"
-
-
 async def test_a_panel_is_painted_again_only_where_its_lines_are_others(
     example_store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
