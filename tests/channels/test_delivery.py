@@ -292,7 +292,7 @@ def test_a_mail_server_that_breaks_off_or_is_not_there(means: DeliveryMeans) -> 
 
 
 def test_one_address_that_is_refused_does_not_keep_the_mail_from_the_others(means: DeliveryMeans) -> None:
-    with mail_server(replies={"rcpt TO:<ops@example.com>": b"550 gone"}) as server:
+    with mail_server(replies={"rcpt to:<ops@example.com>": b"550 gone"}) as server:
         answer = send(MAIL, through(means, server.port))
     assert answer.problem == ""
     assert "not for ops@example.com: 550 gone" in answer.said

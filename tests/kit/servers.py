@@ -132,7 +132,8 @@ class WebServer(LoopbackServer):
 
 @dataclass
 class MailServer(LoopbackServer):
-    """Speaks enough SMTP to take a mail. `replies` are its answers to a word, in place of the usual ones."""
+    """Speaks enough SMTP to take a mail. `replies` are its answers to a word, in place of the usual ones; words are in
+    small letters, because Python 3.11 says `TO:` and 3.13 says `to:`."""
 
     replies: dict[str, bytes] = field(default_factory=dict)
     mails: list[tuple[str, list[str], bytes]] = field(default_factory=list)
@@ -176,7 +177,7 @@ class MailServer(LoopbackServer):
                     sender = rest
                     say("mail", b"250 fine")
                 case "RCPT":
-                    if say(f"rcpt {rest}", self.replies.get("rcpt", b"250 fine")).startswith(b"250"):
+                    if say(f"rcpt {rest.lower()}", self.replies.get("rcpt", b"250 fine")).startswith(b"250"):
                         to.append(rest)
                 case "DATA":
                     if not say("data", b"354 go on").startswith(b"354"):
