@@ -545,6 +545,7 @@ class Daemon:
         while not ended.done():
             self.periodic.start_due()
             await asyncio.wait({ended}, timeout=self.periodic.seconds_until_next(at_most=LONGEST_SLEEP_S))
+        await ended  # a fault of it is not lost
 
     # -- periodic tasks ------------------------------------------------------------------------------------------
 
