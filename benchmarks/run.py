@@ -31,8 +31,8 @@ def notes() -> list[str]:
         "Beside a bare os.posix_spawn loop of the same round; medians of the rounds.",
         "The floor writes no files. With logs in memory our own work is compared; on disk the file system's comes",
         "on top, and ext4 takes up to half a millisecond for a new file where thousands have just been deleted.",
-        "A floor that starts each command behind the start barrier does 0.94× of it, one that gives it a group and",
-        "plain signals 0.95×: what is left for pipes, identity, log and supervision within 0.9× is next to nothing.",
+        "The floor has 1.5 of two idle processors busy: what supervision needs of them is missing at once. On a busy",
+        "machine it waits in each posix_spawn, where our starts wait on threads and are up to twice as many.",
     ]
 
 

@@ -68,7 +68,7 @@ class ChronexError(Exception):
     """Something went wrong in Chronex."""
 
     exit_code = 2  # bad usage or input; 1 where nothing was wrong with what was asked for
-    names_place = False  # whether its message begins with the file, line and column that it is about
+    names_position = False  # whether its message begins with the file, line and column that it is about
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or (type(self).__doc__ or "").partition("\n")[0])
@@ -284,7 +284,7 @@ class JobChainError(CommandError):
 
     def __init__(self, problems: Sequence[ChainProblem]) -> None:
         self.problems = tuple(problems)
-        self.names_place = bool(self.problems and self.problems[0].place)
+        self.names_position = bool(self.problems and self.problems[0].place)
         super().__init__("\n".join(map(str, self.problems)))
 
 
@@ -368,6 +368,10 @@ class StoreAwayError(StoreUnavailableError):
     exit_code = 75
 
 
+class StoreRightError(StorePermissionError, StoreUnavailableError):
+    """The user of the database lacks a right and nothing was written; who works goes on when it is granted."""
+
+
 class StoreBusyError(StoreUnavailableError):
     """Others held what an update needs for too long and nothing was written; try again."""
 
@@ -391,7 +395,7 @@ class StoreDamagedError(StoreError):
 
 
 class StoreReplacedError(StoreError):
-    """The store was replaced by a restore while it was open; open it again."""
+    """The store was moved, removed, or replaced by a restore while it was open; open it again."""
 
 
 class StoreClosedError(StoreError):

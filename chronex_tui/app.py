@@ -155,7 +155,7 @@ class ChronexApp(App[int]):
         return found
 
     @property
-    def is_settled(self) -> bool:
+    def is_idle_now(self) -> bool:
         """Nothing is being read, about to be read, or read and not shown yet."""
         return self.live.is_idle and not self.requests.is_selection_due and not self.message_queue_size
 
@@ -197,7 +197,8 @@ class ChronexApp(App[int]):
         self.live.close()
 
     def _post(self, value: object) -> None:
-        self.post_message(DataArrived(value))
+        with suppress(RuntimeError):  # the loop of a dashboard that has failed is closed before its threads end
+            self.post_message(DataArrived(value))
 
     def _quit_on_signals(self) -> None:
         """TERM, and HUP from a terminal that closes, quit in good order: screen restored, engine stopped."""

@@ -16,14 +16,14 @@ from chronex.engine.commands.nodes import drain_node
 from chronex.errors import ChronexError, NotPossibleError
 from chronex.jobfile.keymap import BY_ID
 from chronex.model.occurrence import Occurrence
-from chronex.model.reasons import told_text, words_of
+from chronex.model.reasons import shown_text, words_of
 from chronex.model.states import RunState
 from chronex.storage.records import Records
 from chronex.storage.scopes import WHOLE, of_jobs
 from chronex.text.terminal import cell_safe
 from chronex_tui.data import CommandDone, DataArrived, Worker
 from chronex_tui.model.available_actions import shell_command
-from chronex_tui.model.display import count, full_stamp, word
+from chronex_tui.model.display import count, full_stamp, have_seconds, word
 from chronex_tui.model.runs_table import run_name, state_of, took
 from chronex_tui.model.snapshot import RunItem, RunKey
 from chronex_tui.screens.dialogs import LETTERS, Choice, choose, confirm
@@ -220,11 +220,12 @@ class StoreCommands:
     # -- runs -------------------------------------------------------------------------------------------------
 
     def cancel(self) -> None:
-        keys = [item.key for item in self._cancelable()]
+        items = self._cancelable()
+        keys = [item.key for item in items]
         if not keys:
             return
-        facts = [("Cancel what runs, and what waits for it? Its processes get TERM, then KILL.", "bold")]
-        facts += [(self._describe(item), "") for item in self._cancelable()[:_MOST_LISTED]]
+        question = "Cancel what runs, and what waits for it? Its processes get TERM, then KILL."
+        facts = [(question, "bold"), *self._described(items)]
         self.start(
             StoreCommand(
                 "cancel",
@@ -264,14 +265,21 @@ class StoreCommands:
         names = self._selected_jobs()
         return [item for item in live if item.key.job in names]
 
-    def _describe(self, item: RunItem) -> str:
-        return f"{item.key.job}, scheduled for {self._when_and_how(item)}"
+    def _described(self, items: Sequence[RunItem]) -> list[tuple[str, str]]:
+        """Each on a line of a question, and how many more there are."""
+        is_exact = have_seconds(item.key.nominal_ms for item in items)
+        facts = [
+            (f"{item.key.job}, scheduled for {self._when_and_how(item, is_exact=is_exact)}", "")
+            for item in items[:_MOST_LISTED]
+        ]
+        return [*facts, *[(f"and {len(items) - _MOST_LISTED} more", "dim")] * (len(items) > _MOST_LISTED)]
 
-    def _when_and_how(self, item: RunItem) -> str:
+    def _when_and_how(self, item: RunItem, *, is_exact: bool) -> str:
         job = self.state.job_of(item.key.job)
         zone = self.state.display.zone_of(job) if job else self.state.display.board_zone
         spent = f", {took(item, self.state.display)}" if item.started_ms else ""
-        return f"{full_stamp(item.key.nominal_ms, zone)}: {word(state_of(item))}{spent}"
+        when = full_stamp(item.key.nominal_ms, zone, is_exact=is_exact, now_ms=self.state.now_ms)
+        return f"{when}: {word(state_of(item))}{spent}"
 
     def replay(self) -> None:
         """On the Runs screen the run under the cursor; elsewhere one is chosen, or all dead letters of the job."""
@@ -314,8 +322,10 @@ class StoreCommands:
             return
         choices = [Choice("a", "all", f"all {count(len(dead), 'dead letter')} of {name}")] if len(dead) > 1 else []
         by_letter = dict(zip((letter for letter in LETTERS if letter != "a"), offered, strict=False))
+        is_exact = have_seconds(item.key.nominal_ms for item in offered)
         for letter, item in by_letter.items():
-            choices.append(Choice(letter, letter, self._when_and_how(item), cell_safe(told_text(item.reason))))
+            when = self._when_and_how(item, is_exact=is_exact)
+            choices.append(Choice(letter, letter, when, cell_safe(shown_text(item.reason))))
 
         def replay_choice(answer: str) -> None:
             self._replay(dead if answer == "all" else [by_letter[answer]])
@@ -326,10 +336,10 @@ class StoreCommands:
         if any(item.finished_ms is None and not item.is_dead for item in items):
             self.app.notify("it still runs; cancel it first, or wait for its end", severity="warning")
             return
-        facts = [(f"Run {count(len(items), 'run')} again, at the old scheduled time?", "bold")]
-        facts += [(self._describe(item), "") for item in items[:_MOST_LISTED]]
-        if len(items) > _MOST_LISTED:
-            facts.append((f"and {len(items) - _MOST_LISTED} more", "dim"))
+        question = "Run it again, at its old scheduled time?"
+        if len(items) > 1:
+            question = f"Run these {len(items)} again, at their old scheduled times?"
+        facts = [(question, "bold"), *self._described(items)]
         self.start(
             StoreCommand(
                 "replay",
@@ -356,7 +366,7 @@ def trigger_jobs(records: Records, names: Sequence[str], actor: Actor) -> Comman
     """A trigger that the overlap policy skips stays on record, so it is reported and not rolled back."""
     found = [trigger(records, name, actor) for name in names]
     skipped = [
-        f"{one.occurrence.job} was not started: {told_text(one.reason)}"
+        f"{one.occurrence.job} was not started: {shown_text(one.reason)}"
         for one in found
         if one.answer is TriggerAnswer.SKIPPED
     ]

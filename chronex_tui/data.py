@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from chronex.views.group_rows import GroupRow
     from chronex.views.job_graph import JobGraph
     from chronex.views.why.answer import WhyAnswer
-    from chronex_store.opening import StorePlace
+    from chronex_store.opening import StoreLocation
 
 T = TypeVar("T")
 Work = Callable[[], None]
@@ -110,19 +110,19 @@ class StoreSource(Protocol):
 class StoreAt:
     """A store that the dashboard opens for itself and never creates."""
 
-    def __init__(self, place: StorePlace) -> None:
-        from chronex_store.opening import shown_place, state_directory
+    def __init__(self, location: StoreLocation) -> None:
+        from chronex_store.opening import shown_location, state_directory
 
-        self._place = place
-        self.path, self.shown = state_directory(place), shown_place(place)
+        self._location = location
+        self.path, self.shown = state_directory(location), shown_location(location)
 
     def is_missing(self) -> bool:
-        return isinstance(self._place, Path) and not self._place.exists()
+        return isinstance(self._location, Path) and not self._location.exists()
 
     def open(self) -> Store:
-        from chronex_store.opening import open_place
+        from chronex_store.opening import open_location
 
-        return open_place(self._place, create=False)
+        return open_location(self._location, create=False)
 
     def release(self, store: Store) -> None:
         store.close()

@@ -44,7 +44,7 @@ class KeyOrder:
         self._app, self._handle = app, handle
         self._opening = opening  # the group of workers that open a screen
         self._waiting: deque[Event] = deque()
-        self._settling: asyncio.Task[None] | None = None
+        self._waiting_until_idle: asyncio.Task[None] | None = None
         self._is_idle = asyncio.Event()
         self._is_idle.set()
         self._reached = asyncio.Event()
@@ -68,14 +68,14 @@ class KeyOrder:
     async def _begin(self, event: Event) -> None:
         target = self._target()
         await self._handle(event)
-        self._settling = asyncio.create_task(self._settle(target))
+        self._waiting_until_idle = asyncio.create_task(self._wait_until_idle(target))
 
     def _target(self) -> DOMNode:
         """The widget that gets the keys; an app that is about to end has no screens any more."""
         app = self._app
         return (app.focused or app.screen) if app.screen_stack else app
 
-    async def _settle(self, target: DOMNode) -> None:
+    async def _wait_until_idle(self, target: DOMNode) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(_MOST_S):
                 await self._is_done_with(target)

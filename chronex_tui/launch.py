@@ -116,7 +116,7 @@ async def wait_until_idle(app: ChronexApp) -> None:
         await asyncio.sleep(0.02)
         waited += 0.02
         await _until_handled(app)
-        is_idle = app.arrivals == seen and app.arrivals > 0 and app.is_settled
+        is_idle = app.arrivals == seen and app.arrivals > 0 and app.is_idle_now
         quiet = quiet + 0.02 if is_idle else 0.0
         seen = app.arrivals
 

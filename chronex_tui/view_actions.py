@@ -305,7 +305,7 @@ class ViewActions:
             if value is not None and value != _STAY:
                 self._quit_with(value)
 
-        self._quit_dialog = ChoiceDialog(self.app, "Quitting stops the engine too. Quit?", choices)
+        self._quit_dialog = ChoiceDialog(self.app, "Quitting stops the daemon too. Quit?", choices)
         self.app.push_screen(self._quit_dialog, on_answer)
 
     def _quit_with(self, mode: str) -> None:

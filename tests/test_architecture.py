@@ -6,11 +6,14 @@ Each rule is one test that lists every offender.
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+import pytest
 
 from tests.kit.source_trees import syntax_of
 
@@ -315,3 +318,83 @@ def test_whoever_has_a_store_open_goes_by_its_clock() -> None:
     assert any("store_session" in name for source in commands for _, name in imported(source)), (
         "nothing was looked at"
     )
+
+
+# Charming, and not how this trade talks: nobody searches for them (docs/glossary.md has the words to use instead).
+NOT_OF_THE_TRADE = frozenset(
+    [
+        "muster",
+        "foresight",
+        "rehearsal",
+        "tell",
+        "tells",
+        "told",
+        "telling",
+        "asker",
+        "wish",
+        "wishes",
+        "desk",
+        "room",
+        "look",
+        "looks",
+        "looked",
+        "looking",
+        "settle",
+        "settled",
+        "fate",
+        "owed",
+        "heir",
+        "mourn",
+        "restless",
+        "calm",
+        "ballast",
+        "frugal",
+        "surroundings",
+        "chore",
+        "upkeep",
+        "outlet",
+        "patience",
+        "docket",
+        "painted",
+    ]
+)
+
+
+def defined_names(node: ast.AST) -> Iterator[str]:
+    match node:
+        case (
+            ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name)
+        ):
+            yield name
+        case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+            yield name
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("def tell_all(): ...", True),
+        ("a.next_look = 1", True),
+        ("LOOK_S = 1", True),
+        ("overlook = fateful = 1", False),
+    ],
+)
+def test_words_are_found_in_names(text: str, found: bool) -> None:
+    names = [name for node in ast.walk(ast.parse(text)) for name in defined_names(node)]
+    assert any(words_of_name(name) & NOT_OF_THE_TRADE for name in names) is found
+
+
+def test_names_are_words_of_the_trade() -> None:
+    wrong = [
+        f"{source.path}: {name}"
+        for source in SOURCES
+        for node in source.nodes
+        for name in defined_names(node)
+        if words_of_name(name) & NOT_OF_THE_TRADE
+    ]
+    assert wrong == []
+
+
+def words_of_name(name: str) -> set[str]:
+    """`next_look_ms`, `NextLook` and `LOOK_S` all have the word `look`."""
+    return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}

@@ -146,7 +146,7 @@ async def on_thread(work: Callable[[], Value]) -> Value:
     loop = asyncio.get_running_loop()
     result: asyncio.Future[Value] = loop.create_future()
 
-    def settle(outcome: Callable[[], None]) -> None:
+    def finish(outcome: Callable[[], None]) -> None:
         if not result.done():
             outcome()
 
@@ -157,7 +157,7 @@ async def on_thread(work: Callable[[], Value]) -> Value:
         except Exception as problem:
             outcome = partial(result.set_exception, problem)
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(settle, outcome)
+            loop.call_soon_threadsafe(finish, outcome)
 
     threading.Thread(target=run, name="delivery", daemon=True).start()
     return await result

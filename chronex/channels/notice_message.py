@@ -152,7 +152,7 @@ def compose(reading: Reading, notice: Notice, sender: Sender) -> Composed:
     job = reading.job(notice.job)
     nominal_ms = notice.nominal_ms
     occurrence = None if nominal_ms is None else reading.occurrence(notice.job, nominal_ms)
-    attempt = _told_attempt(reading, occurrence)
+    attempt = _attempt_to_show(reading, occurrence)
     there = _elsewhere(reading, attempt, sender)
     message = NoticeMessage(
         delivery=delivery_of(notice),
@@ -182,7 +182,7 @@ def compose(reading: Reading, notice: Notice, sender: Sender) -> Composed:
     return Composed(message, attempt.log_path, attempt.log_limit, attempt.state is not AttemptState.RUNNING)
 
 
-def _told_attempt(reading: Reading, occurrence: Occurrence | None) -> Attempt | None:
+def _attempt_to_show(reading: Reading, occurrence: Occurrence | None) -> Attempt | None:
     """The last attempt that ended badly, else the last one."""
     if occurrence is None:
         return None

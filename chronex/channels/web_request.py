@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import http.client
 import socket
 import ssl
 from collections.abc import Mapping
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from chronex.channels.deadline import Deadline
 from chronex.text.terminal import terminal_safe
-from chronex.text.web_addresses import shown_host, url_problem
+from chronex.text.web_addresses import shown_host, url_problem, without_address
 from chronex.version import __version__
 
 CONNECT_S = 10.0
@@ -36,8 +37,9 @@ class Reply(NamedTuple):
 def ask(
     method: str, url: str, body: bytes = b"", headers: Mapping[str, str] | None = None, within_s: float = WITHIN_S
 ) -> Reply:
-    """Never raises. No word of the answer holds more of the address than its host."""
-    problem = url_problem(url)
+    """Never raises. No word of the answer holds more of the address than its host. A name and a password in the
+    address are for the server alone."""
+    problem = url_problem(url, is_kept=True)
     if problem:
         return Reply(problem)
     where = shown_host(url)
@@ -57,7 +59,7 @@ def _exchange(method: str, url: str, body: bytes, headers: Mapping[str, str], de
         connection.connect()
         deadline.watch(connection.sock)
         path = parts.path or "/"
-        own = {"User-Agent": f"chronex/{__version__}", "Connection": "close", **headers}
+        own = {"User-Agent": f"chronex/{__version__}", "Connection": "close", **_login(parts), **headers}
         connection.request(method, f"{path}?{parts.query}" if parts.query else path, body, own)
         response = connection.getresponse()
         if deadline.is_over:
@@ -65,7 +67,7 @@ def _exchange(method: str, url: str, body: bytes, headers: Mapping[str, str], de
         said = b""
         with contextlib.suppress(OSError, http.client.HTTPException):  # the status is the answer
             said = response.read(MOST_READ)
-        return _judged(shown_host(url), response.status, said)
+        return _judged(url, response.status, said)
     finally:
         connection.close()
 
@@ -77,8 +79,16 @@ def _connection(scheme: str, host: str, port: int | None) -> http.client.HTTPCon
     return http.client.HTTPConnection(host, port, timeout=CONNECT_S)
 
 
-def _judged(where: str, status: int, body: bytes) -> Reply:
-    words = " ".join(terminal_safe(body.decode("utf-8", "replace")).split())[:_SHOWN]
+def _login(parts: SplitResult) -> dict[str, str]:
+    if parts.username is None:
+        return {}
+    both = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+    return {"Authorization": f"Basic {base64.b64encode(both).decode()}"}
+
+
+def _judged(url: str, status: int, body: bytes) -> Reply:
+    where, text = shown_host(url), without_address(body.decode("utf-8", "replace"), url)
+    words = " ".join(terminal_safe(text).split())[:_SHOWN]
     said = f"{status}{f' {words}' if words else ''}"
     if 200 <= status < 300:
         return Reply(said=said)

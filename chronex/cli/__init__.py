@@ -29,7 +29,7 @@ def main() -> None:
         if not sys.stdout.closed:  # the language server closes it when it exits
             sys.stdout.flush()
     except ChronexError as error:
-        _print_error(str(error), names_place=error.names_place)
+        _print_error(str(error), names_position=error.names_position)
         code = error.exit_code
     except (BrokenPipeError, SystemExit):
         # The reader (head, less) has gone, which typer turns into an exit of its own. The interpreter flushes
@@ -54,12 +54,12 @@ def _open_missing_streams() -> None:
     sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
 
 
-def _print_error(sentence: str, *, names_place: bool = False) -> None:
+def _print_error(sentence: str, *, names_position: bool = False) -> None:
     """As `chronex: …`, or as `FILE:LINE:COLUMN: …`, which editors and terminals take for a link."""
     from chronex.cli.output import err
     from chronex.text.terminal import terminal_safe
 
-    said = sentence if names_place else f"chronex: {sentence}"
+    said = sentence if names_position else f"chronex: {sentence}"
     err("\n".join(terminal_safe(line) for line in said.split("\n")))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import signal
 from typing import TYPE_CHECKING
 
@@ -36,7 +38,14 @@ def serve_dashboard(options: TuiOptions, address_text: str) -> int:
     try:
         return asyncio.run(_serve(server))
     except OSError as error:
-        raise UsageError(f"--serve: {address.shown} cannot be used: {error.strerror or error}") from None
+        raise UsageError(f"--serve: {address.shown} cannot be used: {_why(error)}") from None
+
+
+def _why(error: OSError) -> str:
+    """What the system said, without the words that asyncio puts around it."""
+    number = error.errno or 0
+    said = os.strerror(number).lower() if number > 0 else str(error)
+    return f"{said}; choose another port" if number in (errno.EADDRINUSE, errno.EACCES) else said
 
 
 async def _serve(server: object) -> int:

@@ -44,8 +44,8 @@ class DashboardProcess:
 
     def __init__(self, store: Path | None, config: str | None, environ: Mapping[str, str] | None = None) -> None:
         """Without a directory the store is the database that `environ` names: an argument could be read by others."""
-        place = OF_ENVIRONMENT if store is None else str(store.absolute())
-        self._arguments = [place, *([] if config is None else [config])]
+        location = OF_ENVIRONMENT if store is None else str(store.absolute())
+        self._arguments = [location, *([] if config is None else [config])]
         self._environ = None if environ is None else dict(environ)
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
@@ -142,11 +142,11 @@ def this_program() -> list[str]:
     """What starts this program again, with the modules that it has found."""
     if getattr(sys, "frozen", False):
         return [sys.executable]
-    places = [os.path.abspath(place) for place in sys.path]
+    places = [os.path.abspath(location) for location in sys.path]
     return [sys.executable, "-c", _BOOTSTRAP, json.dumps(places)]
 
 
-class DaemonBeside:
+class DaemonProcess:
     """The daemon, as its dashboard sees it: it is the parent, and is told through a pipe how it is to stop."""
 
     def __init__(self, pipe: int) -> None:

@@ -123,8 +123,8 @@ def record_checks(store: PostgresStore) -> Iterator[Check]:
             break
     quarantined = store.view(lambda tx: len(Reading(tx).quarantined()))
     if damaged or quarantined:
-        told = f"{damaged} of {count} rows are not what was written, {quarantined} are put aside"
-        yield Check("records", CheckVerdict.WRONG, told, "restore the database from its backup, or ask for help")
+        finding = f"{damaged} of {count} rows are not what was written, {quarantined} are put aside"
+        yield Check("records", CheckVerdict.WRONG, finding, "restore the database from its backup, or ask for help")
     else:
         yield Check("records", CheckVerdict.FINE, f"{count} rows, all of them whole")
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 import errno
 import os
 import re
+import sys
+from collections.abc import Sequence
 from typing import Any
 
+from chronex.text.suggestions import nearest
 from chronex.text.terminal import terminal_safe
 
 _HINTS = {
     errno.ENOSPC: "free some space, then try again",
     errno.EDQUOT: "free some space, then try again",
+    errno.ENOENT: "is its directory there?",
+    errno.ENOTDIR: "part of its path is a file",
+    errno.EISDIR: "name a file in it",
     errno.EROFS: "choose a place that can be written to",
     errno.EACCES: "check who owns it and its permissions",
     errno.EPERM: "check who owns it and its permissions",
@@ -34,23 +40,36 @@ def usage_sentence(error: Any) -> str | None:
     if not hasattr(error, "format_message"):
         return None
     context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "chronex"
-    return terminal_safe(f"{_usage_problem(error, path.split()[-1])}; see {path} --help")
+    path = context.command_path if context is not None else _typed_command(sys.argv)
+    problem = _usage_problem(error, path.split()[-1])
+    return terminal_safe(f"{problem}{' See' if problem.endswith('?') else '; see'} {path} --help")
+
+
+def _typed_command(arguments: Sequence[str]) -> str:
+    """The command whose help has the answer: of an option without its value, the parser does not know the command."""
+    from chronex.cli.app import COMMANDS
+    from chronex.cli.output import COMMAND_GROUPS
+
+    words = [word for word in arguments[1:] if not word.startswith("-")]
+    count = 2 if words[:1] and words[0] in COMMAND_GROUPS else 1
+    return " ".join(["chronex", *words[:count]]) if words[:1] and words[0] in COMMANDS else "chronex"
 
 
 def _usage_problem(error: Any, command: str) -> str:
     text = str(error.format_message()).rstrip(".")
     match type(error).__name__:
         case "NoSuchOption":
-            near = " or ".join(error.possibilities or [])
+            near = " or ".join(_alike(error.option_name, error.possibilities or []))
             return f"no option {error.option_name}" + (f"; did you mean {near}?" if near else "")
         case "MissingParameter":
             return f"{_name(error)} is missing"
         case "BadParameter":
             return f"{_name(error)}: {_bad_value(error.message.rstrip('.'))}"
     if extra := re.match(r"Got unexpected extra argument(?:s|\(s\))? \((.*)\)$", text, re.DOTALL):
+        if "postgres" in extra[1].lower():  # it may hold a password, and is not repeated
+            return "unexpected argument; name a store with --store STORE"
         meant = "put the expression in quotes" if command in _EXPRESSIONS else "put what has spaces in quotes"
-        return f"{extra[1]!r} is too much; {meant}"
+        return f"unexpected argument {extra[1]!r}; {meant}"
     if unknown := re.match(r"No such command '(.*?)'(?:\. Did you mean (.*)\?)?$", text, re.DOTALL):
         near = (unknown[2] or "").replace("'", "").replace(", ", " or ")
         return f"no command {unknown[1]!r}" + (f"; did you mean {near}?" if near else "")
@@ -59,6 +78,11 @@ def _usage_problem(error: Any, command: str) -> str:
         needs = re.sub(r"requires (\d+) arguments", r"needs \1 values", needs)
         return f"{short[1]} {needs}"
     return text[:1].lower() + text[1:]
+
+
+def _alike(option: str, possible: Sequence[str]) -> list[str]:
+    """Of what the parser proposes, what may be meant: the beginning of an option, or one that is spelled like it."""
+    return [name for name in possible if name.startswith(option) or nearest(option[2:], [name[2:]])]
 
 
 def _name(error: Any) -> str:

@@ -63,8 +63,8 @@ def _difference(store: OpenedStore, path: Path) -> Trouble | None:
         first = str(error).partition("\n")[0]
         words = f"{shown} has a mistake and is not applied: {first}"
         # What the jobs of other files have to do with it no linter of one file can tell.
-        tell = "apply --dry-run" if isinstance(error, JobChainError) else "lint"
-        return Trouble(Severity.WARNING, TroubleCode.UNAPPLIED_CHANGES, words, f"chronex {tell} {quote(shown)}")
+        command = "apply --dry-run" if isinstance(error, JobChainError) else "lint"
+        return Trouble(Severity.WARNING, TroubleCode.UNAPPLIED_CHANGES, words, f"chronex {command} {quote(shown)}")
     if not names:
         return None
     of = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
@@ -125,11 +125,11 @@ def _stale(calendar: JobCalendar, jobs: list[Job], now_ms: int) -> StaleCalendar
         if moved:
             first = day_text(min(moved)[0] // DAY_MS)
             of = ", ".join(name for _, name in moved[:3]) + (f" and {len(moved) - 3} more" if len(moved) > 3 else "")
-            told = f"calendar {calendar.name} has new data ({new.data}), and runs of {of} would move from {first} on"
-            return StaleCalendar(calendar.name, told, tuple(name for _, name in moved), first)
+            text = f"calendar {calendar.name} has new data ({new.data}), and runs of {of} would move from {first} on"
+            return StaleCalendar(calendar.name, text, tuple(name for _, name in moved), first)
     if calendar.until_day - today < _NEAR_DAYS:
-        told = f"calendar {calendar.name} is known until {day_text(calendar.until_day)} only"
-        return StaleCalendar(calendar.name, told, names)
+        text = f"calendar {calendar.name} is known until {day_text(calendar.until_day)} only"
+        return StaleCalendar(calendar.name, text, names)
     return None
 
 

@@ -31,7 +31,7 @@ def graph_lines(graph: JobGraph, zone: Zone) -> Iterator[str]:
     yield f"{paint(terminal_safe(graph.job), 'bold')}  {_run(graph, zone)}"
     yield ""
     for line in draw(graph.steps, min(columns(), _MOST_COLUMNS), is_unicode=wants_unicode()):
-        yield "".join(_painted(text, style) for text, style in line)
+        yield "".join(_styled(text, style) for text, style in line)
     yield ""
     if len(graph.critical) > 1 and graph.critical_ms is not None:
         way = " -> ".join(graph.critical)
@@ -42,7 +42,7 @@ def graph_lines(graph: JobGraph, zone: Zone) -> Iterator[str]:
         yield f"followed by    {', '.join(graph.children)}"
 
 
-def _painted(text: str, style: str) -> str:
+def _styled(text: str, style: str) -> str:
     return paint(terminal_safe(text), _COLOURS[style]) if style in _COLOURS else text
 
 

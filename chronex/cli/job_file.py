@@ -77,12 +77,12 @@ def read_directory(directory: Path) -> list[DirectoryFile]:
     if len(names) > _MOST_FILES:
         raise DirectoryProblem(directory, f"has more than {_MOST_FILES} job files", "join some of them")
     found: list[DirectoryFile] = []
-    room = MOST_BYTES_TOGETHER
+    bytes_left = MOST_BYTES_TOGETHER
     for name in sorted(names):
         path = f"{directory}/{name}"
         found.append(DirectoryFile(path, _read(path, is_link=names[name])))
-        room -= len(found[-1].text)
-        if room < 0:
+        bytes_left -= len(found[-1].text)
+        if bytes_left < 0:
             most = MOST_BYTES_TOGETHER >> 20
             raise DirectoryProblem(directory, f"has more than {most} MiB of job files", "make two directories of it")
     return found
@@ -127,10 +127,10 @@ def _read(path: str, *, is_link: bool) -> bytes:
 def _whole(descriptor: int, size: int) -> bytes:
     """The text, up to one byte more than is read of a file."""
     parts: list[bytes] = []
-    room = MAX_BYTES + 1
-    while room > 0 and (part := os.read(descriptor, min(size + 1, room))):
+    bytes_left = MAX_BYTES + 1
+    while bytes_left > 0 and (part := os.read(descriptor, min(size + 1, bytes_left))):
         parts.append(part)
-        room -= len(part)
+        bytes_left -= len(part)
     return b"".join(parts)
 
 

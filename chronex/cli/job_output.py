@@ -31,7 +31,7 @@ from chronex.expr.describe import describe
 from chronex.model.job import Call, Job, Task, TaskCheck, Work
 from chronex.model.placement import describe_placement
 from chronex.model.policies import CrashCheck, CrashPolicy, NotifyPolicy, RecoveryPolicy, RunOn
-from chronex.model.reasons import text_of, told_text
+from chronex.model.reasons import shown_text, text_of
 from chronex.text.durations import brief_duration, format_duration
 from chronex.text.sizes import size_text
 from chronex.text.terminal import terminal_safe
@@ -89,7 +89,7 @@ def _meaning(detail: Detail, now_ms: int, zone: Zone, watch: Watch) -> str:
     if row.situation is Situation.FAILED and detail.last_problem is not None:
         times = job.progress.counters.failures_in_a_row
         often = "" if times == 1 else f" {times} times in a row"
-        return f"failed{often}: {terminal_safe(told_text(detail.last_problem.reason))}"
+        return f"failed{often}: {terminal_safe(shown_text(detail.last_problem.reason))}"
     return MEANING[row.situation]
 
 
@@ -164,11 +164,11 @@ def _now(detail: Detail, now_ms: int, zone: Zone, watch: Watch) -> Iterator[str]
             pid = f", pid {attempt.process.pid}" if attempt.process is not None else ""
             yield f"running    {attempt.task}, attempt {attempt.number}, for {since}{where}{pid}"
     for retry in detail.retries:
-        reason = terminal_safe(told_text(retry.reason))
+        reason = terminal_safe(shown_text(retry.reason))
         when = upcoming_if(retry.at_ms, now_ms, zone, has_scheduler=watch.has_scheduler)
         yield f"retry      {_retry_text(retry)} {when}: {reason}"
     if detail.queued:
-        yield f"queued     {len(detail.queued)}: {terminal_safe(told_text(detail.waits_for))}"
+        yield f"queued     {len(detail.queued)}: {terminal_safe(shown_text(detail.waits_for))}"
 
 
 def _retry_text(retry: Retry) -> str:
@@ -182,7 +182,7 @@ def _past(detail: Detail, zone: Zone) -> Iterator[str]:
         return
     last = detail.outcomes[0]
     took = "" if last.duration_ms is None else f" after {brief_duration(last.duration_ms)}"
-    why = f": {terminal_safe(told_text(last.reason))}" if last.reason else ""
+    why = f": {terminal_safe(shown_text(last.reason))}" if last.reason else ""
     where = f" on {last.node}" if last.node else ""
     yield f"last       {full(last.nominal_ms, zone)} {state_words(last.state.value, last.errors)}{took}{where}{why}"
     symbol = 0 if wants_unicode() else 1

@@ -22,6 +22,7 @@ from chronex.lint.source_files import (
     UNSURE_CRON_D,
     Document,
     find_files,
+    has_jobs,
     kind_by_name,
     open_document,
 )
@@ -32,7 +33,7 @@ _MOST_BYTES = 16 * 1024 * 1024
 _STDIN = "<stdin>"
 _SUFFIXES = (".toml", ".yml", ".yaml", ".timer", ".cron", ".crontab", ".json", ".py", ".conf")
 _IN_BYTES = ("crontab", "cron.d", UNSURE_CRON_D)
-_LOOK_INSIDE = {"yaml": b"kind", "python": b"chronex"}
+_SNIFFED_FOR = {"yaml": b"kind", "python": b"chronex"}
 
 
 # -- sources ------------------------------------------------------------------------------------------------------
@@ -104,7 +105,7 @@ def _refuse_missing(target: str) -> None:
 
 def _given(path: Path, kind: str | None) -> Iterator[LintSource]:
     """A file that the user names is read whatever .gitignore says of it."""
-    source = _read_source(path, kind, look_inside=False)
+    source = _read_source(path, kind, sniff=False)
     if source is None:
         return
     yield _named(source)
@@ -113,31 +114,37 @@ def _given(path: Path, kind: str | None) -> Iterator[LintSource]:
 def _named(source: LintSource) -> LintSource:
     """A file that is asked for and not linted is no success: nobody would notice that nothing was checked."""
     if isinstance(source, Document) and source.kind is None and kind_by_name(source.path) is None:
-        return _unreadable(source.path, f"not linted: its name says no kind; --as {{{','.join(KINDS)}}} does")
+        return _unreadable(source.path, f"not linted: {_how_to_name_it(source)}")
     return source
 
 
-def _read_source(path: Path, kind: str | None, *, look_inside: bool = True) -> LintSource | None:
+def _how_to_name_it(source: Document) -> str:
+    if source.path.endswith(".toml") and has_jobs(source.text):
+        return "it may be a job file, or a part of one; --as chronex reads it as a whole one"
+    return f"its name does not say what it is; say so with --as {{{','.join(KINDS)}}}"
+
+
+def _read_source(path: Path, kind: str | None, *, sniff: bool = True) -> LintSource | None:
     name = str(path)
     known = kind_by_name(name)
     try:
         if not path.is_file():  # a pipe or a device could block for ever
-            return None if look_inside else _unreadable(name, "not a regular file")
+            return None if sniff else _unreadable(name, "not a regular file")
         if path.stat().st_size > _MOST_BYTES:
-            return None if look_inside and known in _LOOK_INSIDE else _unreadable(name, "the file is too large")
+            return None if sniff and known in _SNIFFED_FOR else _unreadable(name, "the file is too large")
         data = path.read_bytes()
     except OSError as error:
         return _unreadable(name, f"the file cannot be read: {error.strerror}")
-    if look_inside and kind is None and known in _LOOK_INSIDE and _LOOK_INSIDE[known] not in data:
+    if sniff and kind is None and known in _SNIFFED_FOR and _SNIFFED_FOR[known] not in data:
         return None
-    return _decoded(name, data, kind, look_inside=look_inside)
+    return _decoded(name, data, kind, sniff=sniff)
 
 
-def _decoded(name: str, data: bytes, kind: str | None, *, look_inside: bool) -> LintSource:
+def _decoded(name: str, data: bytes, kind: str | None, *, sniff: bool) -> LintSource:
     try:
         return open_document(name, data.decode("utf-8"), kind)
     except UnicodeDecodeError as error:
-        if kind is None and look_inside and kind_by_name(name) in (None, "yaml", "python"):
+        if kind is None and sniff and kind_by_name(name) in (None, "yaml", "python"):
             return open_document(name, "")  # no file for the linter
         if (kind or kind_by_name(name)) in _IN_BYTES:
             # The program reads bytes, and a comment in Latin-1 is nothing to it.
@@ -158,7 +165,7 @@ def _standard_input(kind: str | None, name: str | None, bare: str) -> LintSource
         raise UsageError(f"standard input is longer than {_MOST_BYTES // 1024 // 1024} MiB")
     if name is None and kind is None:
         return open_document(_STDIN, data.decode("utf-8", "replace"), bare)
-    return _named(_decoded(name or _STDIN, data, kind, look_inside=False))
+    return _named(_decoded(name or _STDIN, data, kind, sniff=False))
 
 
 # -- findings and fixes -------------------------------------------------------------------------------------------
@@ -287,7 +294,7 @@ def print_rules(form: str, only: str | None = None) -> None:
     if only is not None:
         rule = rule_named(only)
         if rule is None:
-            raise UsageError(f"chronex rule: there is no rule {terminal_safe(only)!r}; chronex rule lists them")
+            raise UsageError(f"there is no rule {terminal_safe(only)!r}; chronex rule lists them")
         row = {"code": rule.code, "severity": rule.severity, "title": rule.title, "explanation": rule.explanation}
         print_json(row, ensure_ascii=False)
         return

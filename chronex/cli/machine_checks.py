@@ -32,6 +32,7 @@ from chronex.run.secret_values import secret_values
 from chronex.storage.records import Reading
 from chronex.text.terminal import terminal_safe
 from chronex.timing.zones import load_zone, zone_version
+from chronex.views.troubles import start_command
 from chronex_store import LmdbStore
 
 # What a check of the machine says.
@@ -151,6 +152,7 @@ class StoreFacts(NamedTuple):
     node: Node | None
     living: frozenset[str] = frozenset()  # the ids of all nodes that work on the store now
     running: frozenset[str] = frozenset()  # attempts without an end on record
+    start: str = "chronex run"  # what starts a daemon on it
 
 
 def examine(found: StoreFacts, environ: Mapping[str, str], service: str) -> list[Check]:
@@ -158,7 +160,7 @@ def examine(found: StoreFacts, environ: Mapping[str, str], service: str) -> list
     return [
         *_zones(found.jobs),
         _clock(),
-        *_daemon(found.node, service),
+        *_daemon(found.node, service, found.start),
         *_environment(found, environ),
     ]
 
@@ -185,14 +187,25 @@ def _clock() -> Check:
                  "turn on time synchronization, such as: timedatectl set-ntp true")  # fmt: skip
 
 
-def _daemon(node: Node | None, service: str) -> Iterator[Check]:
+def _daemon(node: Node | None, service: str, start: str) -> Iterator[Check]:
     yield Check("service", CheckVerdict.FINE if service.startswith("running") else CheckVerdict.NOTE, service)
     if node is None:
-        yield Check("daemon", CheckVerdict.NOTE, "no daemon has run on this store", "start one: chronex run")
+        yield Check("daemon", CheckVerdict.NOTE, "no daemon has run on this store", f"start one: {start}")
     elif is_alive(node.process):
         yield Check("daemon", CheckVerdict.FINE, f"runs as process {node.process.pid}")
     else:
-        yield Check("daemon", CheckVerdict.NOTE, "none runs now; nothing will start", "start one: chronex run")
+        yield Check("daemon", CheckVerdict.NOTE, "none runs now; nothing will start", f"start one: {start}")
+
+
+def how_to_execute(path: str) -> str:
+    """What is wrong is the program's own mode, or a directory on the way to it that the user is not let into."""
+    try:
+        is_for_all = os.stat(path).st_mode & 0o111 == 0o111
+    except OSError:
+        is_for_all = False
+    return (
+        "let that user into the directories that lead there" if is_for_all else f"run: chmod +x {shlex.quote(path)}"
+    )
 
 
 def _environment(found: StoreFacts, environ: Mapping[str, str]) -> Iterator[Check]:
@@ -212,7 +225,7 @@ def _environment(found: StoreFacts, environ: Mapping[str, str]) -> Iterator[Chec
                             "name it by its full path, or set PATH in the job's env")  # fmt: skip
             case NotExecutable(path):
                 yield Check("programs", CheckVerdict.WRONG, f"{where}: {path} is there, and cannot be executed by "
-                            f"{program.user or 'the daemon'}", f"run: chmod +x {shlex.quote(path)}")  # fmt: skip
+                            f"{program.user or 'the daemon'}", how_to_execute(path))  # fmt: skip
             case OtherFile(shell, job_path):
                 yield Check("programs", CheckVerdict.NOTE,
                             f"{where} is {job_path} for jobs, but {shell} in this shell",
@@ -249,7 +262,7 @@ def checks_of(store: Path, is_readable: bool) -> list[Check]:
     found = _found(store) if is_readable else StoreFacts((), None)
     return [
         *examine(found, os.environ, service_state().text),
-        *keeper_checks(store, found),
+        *(keeper_checks(store, found) if is_readable else ()),
         *job_file_checks(job_file_path(None)),
     ]
 
@@ -265,7 +278,15 @@ def keeper_checks(store: Path, found: StoreFacts) -> Iterator[Check]:
         if node in found.living:
             continue
         held = f"{keeper.commands} running, {keeper.ends} ended and not on record"
-        if keeper.is_alive:
+        if keeper.stopped_pid is not None:
+            who = f"process {keeper.stopped_pid}, which alone knows the ends of its commands"
+            yield Check(
+                "keeper", CheckVerdict.WRONG, f"{who}, is stopped: {held}", f"kill -CONT {keeper.stopped_pid}"
+            )
+        elif keeper.is_alive and found.living:
+            so = f"commands of an earlier scheduler, which this one watches: {held}"
+            yield Check("keeper", CheckVerdict.FINE, so)
+        elif keeper.is_alive:
             yield Check("keeper", CheckVerdict.NOTE, f"commands of a scheduler that is gone: {held}",
                         "chronex run takes them up")  # fmt: skip
         else:
@@ -294,7 +315,8 @@ def facts_of(reading: Reading) -> StoreFacts:
     nodes = sorted(reading.nodes(), key=lambda node: node.started_ms)
     living = frozenset(one.id for one in nodes if one.stopped_ms is None and is_alive(one.process))
     running = frozenset(one.id for one in reading.active_attempts(limit=_MOST_ATTEMPTS))
-    return StoreFacts(tuple(reading.jobs(limit=_MOST_JOBS)), nodes[-1] if nodes else None, living, running)
+    jobs = tuple(reading.jobs(limit=_MOST_JOBS))
+    return StoreFacts(jobs, nodes[-1] if nodes else None, living, running, start_command(reading))
 
 
 # -- programs -------------------------------------------------------------------------------------------------------

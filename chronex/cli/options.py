@@ -16,7 +16,7 @@ from chronex.errors import ChronexError
 
 if TYPE_CHECKING:
     from chronex.timing.zones import Zone, ZoneChoice
-    from chronex_store.opening import StorePlace
+    from chronex_store.opening import StoreLocation
 
 # -- declarations that several commands share ---------------------------------------------------------------------
 
@@ -112,20 +112,23 @@ def _zone_hint(option: str) -> str:
 
 
 def read_instant(text: str | None, zone: Zone, option: str = "--from") -> int:
-    """Epoch milliseconds of an ISO 8601 text (in `zone` when it has no offset); now when absent."""
-    if text is None or text == "now":
-        from chronex.clock import wall_ms
+    """Epoch milliseconds of an ISO 8601 text (in `zone` when it has no offset); now when absent.
 
+    `yesterday`, `today` and `tomorrow` are days of `zone`, with or without a time of day.
+    """
+    from chronex.clock import wall_ms
+
+    if text is None or text == "now":
         return wall_ms()
     from datetime import datetime
 
-    from chronex.text.instants import epoch_ms
+    from chronex.text.instants import epoch_ms, local_datetime, with_named_day
 
     try:
-        moment = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(with_named_day(text, local_datetime(wall_ms(), zone.tzinfo).date()))
     except ValueError:
         raise UsageError(
-            f"{option}: {text!r} is not an ISO 8601 time; write 2027-03-14T01:00:00 or 2027-03-14"
+            f"{option}: {text!r} is not a time; write 2027-03-14T01:00:00, 2027-03-14 or yesterday 01:00"
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone.tzinfo)
@@ -204,15 +207,16 @@ def is_named(option: str | None, environ: Mapping[str, str] = os.environ) -> boo
 
 def store_path(option: str | None, environ: Mapping[str, str] = os.environ) -> Path:
     """The store's directory, for a command that works on one: a database has tools of its own for what they do."""
-    place = store_place(option, environ)
-    if isinstance(place, Path):
-        return place
+    location = store_location(option, environ)
+    if isinstance(location, Path):
+        return location
     raise UsageError(
-        f"this command is for a store in a directory, and {place.shown} is a database; use its tools, such as pg_dump"
+        f"this command is for a store in a directory, and {location.shown} is a database; "
+        "use its tools, such as pg_dump"
     )
 
 
-def store_place(option: str | None, environ: Mapping[str, str] = os.environ) -> StorePlace:
+def store_location(option: str | None, environ: Mapping[str, str] = os.environ) -> StoreLocation:
     """Where the store is: --store, else CHRONEX_STORE, else a directory for the user's state."""
     if option == "":  # as of a variable that is not set
         raise UsageError("--store is empty; name a directory or a postgresql:// address, or leave it out")
@@ -225,9 +229,9 @@ def store_place(option: str | None, environ: Mapping[str, str] = os.environ) -> 
                 raise UsageError(f"{source} is not written as an address; write postgresql://user@host:5432/database")
             return Path(chosen)
         if scheme.lower() in _DATABASES:
-            from chronex_store.opening import read_place
+            from chronex_store.opening import read_location
 
-            return read_place(chosen)
+            return read_location(chosen)
         raise UsageError(f"{source} is a {scheme} address, and a store is a directory or a postgresql:// address")
     from platformdirs import user_state_path
 

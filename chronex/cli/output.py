@@ -50,7 +50,7 @@ def print_lines(lines: Iterable[str]) -> None:
         out(terminal_safe(line.rstrip()))
 
 
-def print_painted(lines: Iterable[str]) -> None:
+def print_styled(lines: Iterable[str]) -> None:
     """Lines that may hold colour; their parts were made safe one by one."""
     for line in lines:
         out(line)
@@ -80,6 +80,11 @@ def paint(text: str, *styles: str) -> str:
 def width(text: str) -> int:
     """Terminal columns of a text as it is shown."""
     return cell_width(terminal_safe(text))
+
+
+def is_shown_at_a_terminal() -> bool:
+    """Whether lines that are too long would be wrapped; COLUMNS says so too, as it does for every other program."""
+    return "COLUMNS" in os.environ or sys.stdout.isatty()
 
 
 def columns() -> int:
@@ -115,6 +120,8 @@ def caret_lines(text: str, diagnostics: Iterable[Diagnostic | CaretMark], *, ind
 
 # -- commands in messages -----------------------------------------------------------------------------------------
 
+# Commands that have commands of their own.
+COMMAND_GROUPS = ("dlq", "notify", "state", "store", "service")
 # Commands that have no option for the store; those of a group are named with the command below it.
 NO_STORE_OPTION = frozenset(
     {
@@ -124,7 +131,7 @@ NO_STORE_OPTION = frozenset(
 )
 _FILE_COMMANDS = ("run", "apply", "edit", "service install")
 # Compiled by the first message that has one: most commands print none.
-_COMMAND = r"chronex ((?:dlq|notify|state|store|service) [a-z]+|[a-z]+)(?![\w-])(?=([^;`\n]*))"
+_COMMAND = rf"chronex ((?:{'|'.join(COMMAND_GROUPS)}) [a-z]+|[a-z]+)(?![\w-])(?=([^;`\n]*))"
 
 
 def hinted(text: str) -> str:
@@ -132,10 +139,10 @@ def hinted(text: str) -> str:
 
     Whoever copies "start one with: chronex run" must not start a daemon on another store.
     """
-    return with_places(text, *_named_places(sys.argv)) if "chronex " in text else text
+    return with_store_options(text, *_store_options(sys.argv)) if "chronex " in text else text
 
 
-def with_places(text: str, store: str, config: str) -> str:
+def with_store_options(text: str, store: str, config: str) -> str:
     """`store` and `config` are the options that name them; empty where the default ones are meant.
 
     They stand right behind the command: in a sentence nothing else says where its arguments end.
@@ -154,16 +161,16 @@ def with_places(text: str, store: str, config: str) -> str:
     return re.sub(_COMMAND, named, text)
 
 
-def _named_places(arguments: Sequence[str]) -> tuple[str, str]:
+def _store_options(arguments: Sequence[str]) -> tuple[str, str]:
     """How this command was told its store and its job file, as options that any other shell understands."""
     from shlex import quote
 
-    from chronex.cli.options import CONFIG_VARIABLE, store_place
+    from chronex.cli.options import CONFIG_VARIABLE, store_location
     from chronex.errors import ChronexError
 
     store, config = _option("--store", arguments), _option("--config", arguments) or os.environ.get(CONFIG_VARIABLE)
     try:
-        place, usual = store_place(store or None), store_place(None, {})
+        place, usual = store_location(store or None), store_location(None, {})
     except ChronexError:
         return "", ""  # the message is about just that
     shown = str(place.absolute()) if isinstance(place, Path) else place.shown

@@ -70,7 +70,7 @@ def whole_log(store: OpenedStore, remote: RemoteLog) -> bytes:
 
 def followed(store: OpenedStore, remote: RemoteLog) -> Iterator[bytes]:
     """What the command writes, as its machine sends it, until it has ended."""
-    heard_ms = asked_again_ms = SYSTEM_CLOCK.monotonic_ms()
+    answered_ms = asked_again_ms = SYSTEM_CLOCK.monotonic_ms()
     _ask_for(store, remote, whole=False)
     number, reached = -1, 0
     while True:
@@ -80,7 +80,7 @@ def followed(store: OpenedStore, remote: RemoteLog) -> Iterator[bytes]:
             _ask_for(store, remote, whole=False)
         request, attempt, pieces = store.view(lambda tx: _state(Reading(tx), remote.attempt, number))  # noqa: B023
         if pieces:
-            number, heard_ms = pieces[-1][0], now
+            number, answered_ms = pieces[-1][0], now
         for _, piece in pieces:
             if piece.at > reached:
                 yield f"\n--- chronex: {rough_size(piece.at - reached)} passed by unseen ---\n".encode()
@@ -89,7 +89,7 @@ def followed(store: OpenedStore, remote: RemoteLog) -> Iterator[bytes]:
         is_over = attempt is None or attempt.state is not AttemptState.RUNNING
         if request is not None and request.is_done and is_over:
             return
-        if now - heard_ms > ANSWER_WITHIN_MS and is_over:
+        if now - answered_ms > ANSWER_WITHIN_MS and is_over:
             raise UsageError(_no_answer(remote))
         store.wait(store.wait(-1, 0), _POLL_S)
 

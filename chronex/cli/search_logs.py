@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from chronex.cli.options import UsageError, store_place
+from chronex.cli.options import UsageError, store_location
 from chronex.cli.output import err, out, paint, shown_zone, timed, zone_of
 from chronex.cli.store_session import open_store
 from chronex.errors import LogDirectoryError
@@ -23,7 +23,7 @@ from chronex.storage.logged_attempts import LoggedAttempt, logged_attempts
 from chronex.storage.records import Reading
 from chronex.text.terminal import terminal_safe
 from chronex.views.wording import moment
-from chronex_store.opening import OpenedStore, StorePlace, host_identity, state_directory
+from chronex_store.opening import OpenedStore, StoreLocation, host_identity, state_directory
 
 _LONGEST_SHOWN = 2_000
 _MOST_FOLLOWED = 200
@@ -47,13 +47,13 @@ def run_search(options: SearchOptions, store: str | None, form: str) -> int:
     """0 where something was found, 1 where nothing was, as grep has it."""
     query = _query(options)
     with open_store(store) as opened:
-        place = store_place(store)
-        logs = state_directory(place) / "logs"
+        location = store_location(store)
+        logs = state_directory(location) / "logs"
         if not logs.is_dir():
             return _printed((), opened, form)
         directory = LogDirectory(logs)
         try:
-            elsewhere = _elsewhere(opened, place)
+            elsewhere = _elsewhere(opened, location)
             return _printed(_found(opened, directory, query, options, elsewhere), opened, form)
         finally:
             directory.close()
@@ -131,12 +131,12 @@ def _filter(options: SearchOptions) -> Callable[[LoggedAttempt], bool]:
     return fits
 
 
-def _elsewhere(store: OpenedStore, place: StorePlace) -> Callable[[str], bool]:
+def _elsewhere(store: OpenedStore, location: StoreLocation) -> Callable[[str], bool]:
     """Whether the node ran on another machine, which then has the log."""
-    if isinstance(place, Path):
+    if isinstance(location, Path):
         return lambda _owner: False
     nodes = {node.id: node for node in store.view(lambda tx: Reading(tx).nodes())}
-    here = host_identity(state_directory(place), create=False)
+    here = host_identity(state_directory(location), create=False)
     return lambda owner: owner in nodes and nodes[owner].host_id != here
 
 
@@ -212,7 +212,7 @@ class _Followed(NamedTuple):
 def follow_all(store: str | None, *, raw: bool) -> int:
     """What every attempt writes from now on, each line with its job and task, until Ctrl-C."""
     with open_store(store) as opened:
-        reader = LogReader(state_directory(store_place(store)) / "logs")
+        reader = LogReader(state_directory(store_location(store)) / "logs")
         followed: dict[str, _Followed] = {}
         is_first = True
         while True:

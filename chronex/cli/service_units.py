@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chronex.text.terminal import terminal_safe
+from chronex_store.postgres.pg_address import is_postgres
 
 LABEL = "dev.chronex.scheduler"
 UNIT = "chronex.service"
@@ -48,7 +49,7 @@ class Service(NamedTuple):
 
 def systemd_unit(service: Service, *, is_of_system: bool = False, version: int = 0) -> str:
     """A unit for `systemctl --user`, or for the system. Exit 75 says that another daemon holds the store: starting
-    again is no help.
+    again is no help. Of a database it says that it does not answer now, and there it is.
 
     Only the daemon itself is stopped (KillMode=process): its commands and their keeper go on, and are taken up by the
     next one. A command that is killed for its memory is no reason to stop the others (OOMPolicy). Nothing that would
@@ -74,7 +75,7 @@ ExecReload=/bin/kill -HUP $MAINPID
 {variables}
 Restart=on-failure
 RestartSec=5
-RestartPreventExitStatus=2 75
+RestartPreventExitStatus={"2" if is_postgres(service.store) else "2 75"}
 KillMode=process
 Delegate=yes
 {part}OOMPolicy=continue

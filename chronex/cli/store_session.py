@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from chronex.cli.options import UsageError, store_place
+from chronex.cli.options import UsageError, store_location
 from chronex.cli.output import JobZones, err, paint
 from chronex.clock import wall_ms
 from chronex.engine.commands import Actor
@@ -24,9 +24,9 @@ from chronex.storage.scopes import WHOLE, Scope
 from chronex.text.terminal import terminal_safe
 from chronex.timing.zones import Zone
 from chronex.views.nodes import Watch, watch_of
-from chronex.views.troubles import Trouble, store_troubles, worst_first
+from chronex.views.troubles import Trouble, start_command, store_troubles, worst_first
 from chronex_store.daemon_lock import is_daemon_alive, lock_holder
-from chronex_store.opening import OpenedStore, StorePlace, host_identity, open_place, state_directory
+from chronex_store.opening import OpenedStore, StoreLocation, host_identity, open_location, state_directory
 
 T = TypeVar("T")
 # A daemon takes up a command within milliseconds; a command that does not wait for the end gives it this long.
@@ -40,7 +40,7 @@ def open_store(option: str | None, *, interrupted: int = 130) -> Iterator[Opened
 
     Ctrl-C ends the command with the exit code `interrupted`.
     """
-    with open_place(store_place(option), create=False) as store, _ended_by_ctrl_c(interrupted):
+    with open_location(store_location(option), create=False) as store, _ended_by_ctrl_c(interrupted):
         yield store
 
 
@@ -90,31 +90,31 @@ def read_store_now(option: str | None, fn: Callable[[Reading, int], T]) -> tuple
 
 def store_now(option: str | None) -> int:
     """The store's own time; that of this machine where there is no store yet."""
-    place = store_place(option)
-    if isinstance(place, Path) and not place.exists():
+    location = store_location(option)
+    if isinstance(location, Path) and not location.exists():
         return wall_ms()
-    with open_place(place, create=False) as store:
+    with open_location(location, create=False) as store:
         return store.now()
 
 
 @contextmanager
 def open_session(option: str | None) -> Iterator[StoreSession]:
     with open_store(option) as store:
-        yield StoreSession(store_place(option), store)
+        yield StoreSession(store_location(option), store)
 
 
 class StoreSession:
     """An open store, and the actor in whose name it is changed."""
 
-    def __init__(self, place: StorePlace, store: OpenedStore) -> None:
-        self.place = place
+    def __init__(self, location: StoreLocation, store: OpenedStore) -> None:
+        self.location = location
         self.store = store
         self.actor = Actor.of_this_process("cli")
 
     @property
     def has_daemon(self) -> bool:
-        if isinstance(self.place, Path):
-            return is_daemon_alive(self.place)
+        if isinstance(self.location, Path):
+            return is_daemon_alive(self.location)
         from chronex.run.process import is_alive
 
         now_ms = self.store.now()
@@ -123,12 +123,12 @@ class StoreSession:
     @property
     def daemon_pid(self) -> int | None:
         """The process of this machine that works on the store."""
-        if isinstance(self.place, Path):
-            holder = lock_holder(self.place)
+        if isinstance(self.location, Path):
+            holder = lock_holder(self.location)
             return holder.pid if holder is not None and self.has_daemon else None
         from chronex.run.process import is_alive
 
-        here = host_identity(state_directory(self.place), create=False)
+        here = host_identity(state_directory(self.location), create=False)
         nodes = self.read(lambda reading: reading.nodes())
         living = [
             node for node in nodes if node.stopped_ms is None and node.host_id == here and is_alive(node.process)
@@ -164,7 +164,8 @@ class StoreSession:
 
     def warn_without_daemon(self, consequence: str) -> None:
         if not self.has_daemon:
-            err(terminal_safe(f"no daemon runs on this store: {consequence}; start one with: chronex run"))
+            start = self.read(start_command)
+            err(terminal_safe(f"no daemon runs on this store: {consequence}; start one with: {start}"))
 
 
 def confirmed(question: str, *, is_sure: bool) -> bool:
@@ -179,7 +180,7 @@ def confirmed(question: str, *, is_sure: bool) -> bool:
 
 # A word on standard error where what was shown is not the whole story: no scheduler runs, or nobody hears.
 
-_MOST_TOLD = 3
+_MOST_SHOWN = 3
 
 
 def troubles_of(reading: Reading, now_ms: int) -> list[Trouble]:
@@ -191,8 +192,8 @@ def store_watch(reading: Reading, now_ms: int) -> Watch:
     return watch_of(reading, now_ms, is_alive, boot_id())
 
 
-def tell_troubles(found: list[Trouble]) -> None:
-    for one in found[:_MOST_TOLD]:
+def print_troubles(found: list[Trouble]) -> None:
+    for one in found[:_MOST_SHOWN]:
         err(paint(terminal_safe(f"needs attention: {one.sentence}"), "red" if one.severity == "error" else "yellow"))
-    if len(found) > _MOST_TOLD:
-        err(f"and {len(found) - _MOST_TOLD} more: chronex status")
+    if len(found) > _MOST_SHOWN:
+        err(f"and {len(found) - _MOST_SHOWN} more: chronex status")

@@ -86,6 +86,7 @@ def effect_json(effect: JobPreview) -> dict[str, Any]:
         "fires_now": [rfc3339(one.nominal_ms) for one in effect.fires_now],
         "fires_now_ms": [one.nominal_ms for one in effect.fires_now],
         "may_wait_for": list(effect.may_wait),
+        "first_later": None if effect.first_later is None else times(effect.first_later),
         "barred": [{**timed("nominal", one.nominal_ms), "reason": str(one.reason)} for one in effect.barred],
     }
 
@@ -108,6 +109,10 @@ def effect_lines(effect: JobPreview, zone: Zone) -> Iterator[str]:
     yield from lines("added", effect.added, lambda one: at(one.due_ms) + _moved(one, zone))
     if effect.may_wait and (effect.added or effect.moved):
         yield f"  {'may wait':9} each for {terminal_safe(', '.join(effect.may_wait))}"
+    if effect.first_later is not None:
+        yield f"  {'first':9} {at(effect.first_later.due_ms)}{_moved(effect.first_later, zone)}"
+    if effect.never:
+        yield f"  {'never':9} nothing of its schedule will start"
     yield from lines("no run", effect.barred, lambda one: f"{at(one.nominal_ms)}: {one.reason}")
 
 

@@ -121,8 +121,8 @@ class ChannelSender:
         if answer.problem:
             await self._refused(notice, answer, outbox.kept_ms(channel.kind))
             return False
-        is_told = channel.kind is not ChannelKind.HEALTHCHECKS  # two pings for every run would fill the journal
-        delivered = outbox.delivered(notice, self._clock.wall_ms(), is_told=is_told)
+        is_journaled = channel.kind is not ChannelKind.HEALTHCHECKS  # two pings for every run would fill the journal
+        delivered = outbox.delivered(notice, self._clock.wall_ms(), is_journaled=is_journaled)
         await self._store.update_async(delivered, scope=of_channel(notice.channel))
         return True
 

@@ -17,7 +17,7 @@ from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.policies import COMMAND, Condition, Found, read_condition
 from chronex.run import Cancellation, RunContext
 from chronex.run.check_commands import ask_check
-from chronex.run.condition_check import LOOK_S, look
+from chronex.run.condition_check import CHECK_S, check_condition
 from chronex.run.side_threads import NoAnswerError, SideThreads
 from chronex.storage.ports import ReadTransaction, Store
 from chronex.storage.records import Reading
@@ -29,7 +29,7 @@ MOST_WAITING = 500
 _MOST_JOBS_AT_ONCE = 8
 
 
-class _Look(NamedTuple):
+class _Check(NamedTuple):
     """One that is under way, and how its command is asked to end."""
 
     task: asyncio.Task[None]
@@ -51,8 +51,8 @@ class ConditionWatch:
         # Commands may take long, and the others are over at once: they have turns of their own.
         self._turns = {is_command: asyncio.Semaphore(_MOST_JOBS_AT_ONCE) for is_command in (False, True)}
         self._round: asyncio.Task[None] | None = None
-        self._looks: dict[str, _Look] = {}  # by job
-        self._looked: dict[str, int] = {}  # by job: when, by the monotonic clock
+        self._checks: dict[str, _Check] = {}  # by job
+        self._checked_ms: dict[str, int] = {}  # by job: when, by the monotonic clock
 
     def begin(self, next_ms: int | None) -> int:
         """Somebody waits: begin a round if none is under way; when the daemon must be awake again."""
@@ -64,8 +64,8 @@ class ConditionWatch:
     def stop(self) -> None:
         if self._round is not None:
             self._round.cancel()
-        for look_of_job in self._looks.values():
-            look_of_job.task.cancel()
+        for check_of_job in self._checks.values():
+            check_of_job.task.cancel()
 
     async def _check(self) -> None:
         try:
@@ -73,39 +73,39 @@ class ConditionWatch:
         except StoreError:
             return  # it is away: the next round asks again
         names = {job.id for job, _ in waiting}
-        for gone in self._looked.keys() - names:
-            del self._looked[gone]
+        for gone in self._checked_ms.keys() - names:
+            del self._checked_ms[gone]
             self._engine.found.pop(gone, None)
-            if gone in self._looks:
-                self._looks[gone].cancellation.request("nobody waits for it any more")
+            if gone in self._checks:
+                self._checks[gone].cancellation.request("nobody waits for it any more")
         for job, occurrence in waiting:
             if self._is_due(job, occurrence):
-                self._begin_look(job, occurrence)
+                self._begin_check(job, occurrence)
 
-    def _begin_look(self, job: Job, occurrence: Occurrence) -> None:
-        self._looked[job.id] = self._clock.monotonic_ms()
+    def _begin_check(self, job: Job, occurrence: Occurrence) -> None:
+        self._checked_ms[job.id] = self._clock.monotonic_ms()
         cancellation = Cancellation()
-        task = asyncio.get_running_loop().create_task(self._look(job, occurrence, cancellation))
-        self._looks[job.id] = _Look(task, cancellation)
+        task = asyncio.get_running_loop().create_task(self._check_all_of(job, occurrence, cancellation))
+        self._checks[job.id] = _Check(task, cancellation)
 
     def _is_due(self, job: Job, occurrence: Occurrence) -> bool:
-        if job.id in self._looks:
+        if job.id in self._checks:
             return False
-        last = self._looked.get(job.id)
+        last = self._checked_ms.get(job.id)
         if last is None:
             return True
         waited = self._clock.wall_ms() - occurrence.due_ms
         pause = min(max(waited // 10, SHORTEST_BETWEEN_MS), LONGEST_BETWEEN_MS)
         return self._clock.monotonic_ms() - last >= pause
 
-    async def _look(self, job: Job, occurrence: Occurrence, cancellation: Cancellation) -> None:
+    async def _check_all_of(self, job: Job, occurrence: Occurrence, cancellation: Cancellation) -> None:
         try:
             lacking = await self._first_lacking(job, occurrence, cancellation)
             if not cancellation.requested:
                 self._engine.found[job.id] = Found(not lacking, self._clock.wall_ms(), lacking)
                 self._engine.has_news = True
         finally:
-            del self._looks[job.id]
+            del self._checks[job.id]
         self._wake()
 
     async def _first_lacking(self, job: Job, occurrence: Occurrence, cancellation: Cancellation) -> str:
@@ -125,7 +125,7 @@ class ConditionWatch:
         if condition.kind == COMMAND:
             return await self._command(condition.what, job, task, occurrence, cancellation)
         try:
-            return await self._threads.look(lambda: look(condition, task.directory), LOOK_S + 1)
+            return await self._threads.run(lambda: check_condition(condition, task.directory), CHECK_S + 1)
         except NoAnswerError as error:
             return str(error)
 

@@ -84,8 +84,8 @@ class EmbeddedEngine(JobControl):
         channels: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         functions = Calls(calls, can_import=can_import)
-        told = read_program_channels(channels or {})
-        super().__init__(name or program_name(), functions, settings or SchedulerSettings(), clock, told)
+        own_channels = read_program_channels(channels or {})
+        super().__init__(name or program_name(), functions, settings or SchedulerSettings(), clock, own_channels)
         self._given = _path_or_store(store)
         self._log_path = logs
         self._store: Store | None = None
@@ -228,15 +228,15 @@ class EmbeddedEngine(JobControl):
             self._feed.follow()
 
     async def _run(self, daemon: Daemon) -> None:
-        async with AsyncExitStack() as beside:  # their libraries take a while to load
+        async with AsyncExitStack() as services:  # their libraries take a while to load
             if self.settings.metrics is not None:
                 from chronex.daemon.metrics_server import serve_metrics
 
-                await beside.enter_async_context(serve_metrics(daemon, self.settings))
+                await services.enter_async_context(serve_metrics(daemon, self.settings))
             if self.settings.otlp is not None:
                 from chronex.daemon.otlp_export import export_spans
 
-                await beside.enter_async_context(export_spans(daemon, self.settings.otlp))
+                await services.enter_async_context(export_spans(daemon, self.settings.otlp))
             await daemon.run()
 
     async def stop(self, *, drain: bool = False) -> None:

@@ -19,7 +19,7 @@ from chronex.daemon.prestart import Prestart, next_tick_guess
 from chronex.engine import checked_ends
 from chronex.engine.checked_ends import check_of
 from chronex.engine.engine import SLOW_START_MS, AttemptStart, Engine
-from chronex.engine.notices import hook_failed, settled
+from chronex.engine.notices import after_try, hook_failed
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
 from chronex.engine.task_state import task_state
 from chronex.errors import StaleClaimError, StoreError, StoreUnavailableError
@@ -38,6 +38,7 @@ from chronex.run.command_runner import CommandRunner, HeldCommand, OwnChildren
 from chronex.run.function_process import run_in_process
 from chronex.run.functions import Calls
 from chronex.run.hooks import run_hook
+from chronex.run.process import is_alive
 from chronex.run.request import DEFAULT_GRACE_MS
 from chronex.run.side_threads import SideThreads
 from chronex.run.supervise import never_started, unknown_exit
@@ -54,7 +55,7 @@ FULL_PAUSE_S = 1.0
 LAST_TRIES = 3
 
 
-class StorePatience:
+class StoreRetry:
     """Writes that the store could not take wait here until it can; `waiting` says how many."""
 
     def __init__(self) -> None:
@@ -180,7 +181,7 @@ class Executor:
         self.is_traced = False  # whether a collector is told of every attempt
         self.excerpt_of: ExcerptOf | None = None  # where machines share the store: what all of them have of a log
         self.on_process_stopped: Callable[[], None] = lambda: None  # one that a hanging node had left running
-        self.patience = StorePatience()
+        self.store_retry = StoreRetry()
         self._stopped_here: set[str] = set()
         self._starts = StartRecorder(store, engine)
         self.prestart = Prestart(self.runner, self.clock, partial(next_tick_guess, engine), self._request_of)
@@ -212,12 +213,15 @@ class Executor:
             elif isinstance(order, Cancel) and order.attempt.id in self._cancellations:
                 self._cancellations[order.attempt.id].stop(order.reason)
 
-    def adopt(self, orphans: Iterable[Attempt]) -> None:
-        """Watch what a dead node left running. Who leaves already leaves that too, to the same successor."""
+    def adopt(self, orphans: Iterable[Attempt]) -> list[asyncio.Task[None]]:
+        """Watch what a dead node left; who leaves already leaves that too. Gives those whose process is over."""
+        over = []
         for attempt in () if self._leaving else orphans:
             # Ready to be canceled before its task has had a turn: the next tick may order that at once.
             task = self._spawn(self._watch_orphan(attempt, self._hooks(attempt, attempt.log_limit)))
             self._note_command(attempt.id, task)
+            over += [task] if attempt.process is None or not is_alive(attempt.process) else []
+        return over
 
     def stop(self, mode: StopMode) -> None:
         """Nothing begins any more. What runs is asked to end, waited for, or left, as `mode` says.
@@ -261,11 +265,10 @@ class Executor:
         return task
 
     def _begin(self, order: Launch, request: AttemptRequest) -> None:
-        is_command = not isinstance(order.task.run, Call)
         if self._leaving:  # our successor finds it claimed, and begun by nobody
             return
         task = self._spawn(self._attempt(order, request, self.prestart.take(request)))
-        if is_command:
+        if not isinstance(order.task.run, Call):
             self._note_command(order.attempt.id, task)
 
     def _note_command(self, attempt_id: str, task: asyncio.Task[None]) -> None:
@@ -301,12 +304,12 @@ class Executor:
             log_event(log, "hook failed", {"job": order.job.id, **fields, "reason": problem}, logging.WARNING)
         # A full store must not stop anything for its sake: it is in the log, and the hook is called once more later.
         with contextlib.suppress(StoreError):
-            await self._settle_hook(order, problem)
+            await self._record_hook_try(order, problem)
 
-    async def _settle_hook(self, order: RunHook, problem: str) -> None:
+    async def _record_hook_try(self, order: RunHook, problem: str) -> None:
         now_ms, notice = self.clock.wall_ms(), order.notice
         if notice is not None:
-            update = settled(notice, problem, now_ms)
+            update = after_try(notice, problem, now_ms)
             await self.store.update_async(update, use_reserve=True, scope=scopes.of_jobs(notice.job))
         elif problem:
             lost = Notice(
@@ -429,7 +432,7 @@ class Executor:
             start = AttemptStart(attempt, started.process, started.log_name, started.started_ms, limit)
             # A function too: it may take this process down with it at once, and a record without a start says for
             # certain that nothing ran.
-            await self.patience.until_taken(
+            await self.store_retry.until_taken(
                 lambda: self._starts.record(start._replace(at_ms=self.clock.wall_ms())), lambda: self._stopping
             )
             left_ms = self._set_deadline(await self._deadline_now(attempt, deadline_ms), attempt)
@@ -481,7 +484,7 @@ class Executor:
         self.on_end(attempt, AttemptState(end.state))
         update, scope = self.engine.ended(attempt, end, self.clock.wall_ms()), scopes.of_jobs(attempt.job)
         try:
-            orders = await self.patience.until_taken(
+            orders = await self.store_retry.until_taken(
                 lambda: self.store.update_async(update, use_reserve=True, scope=scope), lambda: self._stopping
             )
         except StoreError as error:

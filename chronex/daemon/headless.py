@@ -8,11 +8,15 @@ import gc
 import logging
 import os
 import resource
+import shlex
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
-from typing import Protocol
+from random import Random
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
@@ -25,11 +29,11 @@ from chronex.daemon.metrics_server import serve_metrics
 from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.daemon.registration import this_node
 from chronex.daemon.reload import JobFileSource, Reloader, file_source
-from chronex.daemon.sign_of_life import ALIVE, READY, STOPPING, ServiceNotify
+from chronex.daemon.sign_of_life import READY, STARTS_SLOWLY, ServiceNotify
 from chronex.engine.engine import Engine
 from chronex.engine.update import Policy, apply_jobs
 from chronex.engine.update.diff import of_no_trigger_file
-from chronex.errors import ChronexError, PruneError
+from chronex.errors import ChronexError, PruneError, StoreAwayError
 from chronex.jobfile import JobFileError, SchedulerSettings
 from chronex.keeper.keepers import UNPACKED_ANEW, Keepers
 from chronex.model.event import Event
@@ -45,9 +49,12 @@ from chronex.storage.records import Reading
 from chronex_store.daemon_lock import acquire_daemon_lock
 from chronex_store.directory_checks import DATA_FILE
 from chronex_store.lmdb_store import LmdbStore
-from chronex_store.opening import OpenedStore, StorePlace, host_identity, open_postgres, state_directory
+from chronex_store.opening import OpenedStore, StoreLocation, host_identity, open_postgres, state_directory
 from chronex_store.postgres.pg_address import PostgresAddress
 from chronex_store.postgres.pg_layout import LAYOUT
+
+if TYPE_CHECKING:
+    from chronex_store.postgres.pg_store import PostgresStore
 
 log = logging.getLogger(__name__)
 
@@ -79,8 +86,12 @@ def raise_descriptor_limit(slots: int) -> None:
         log_event(log, "few descriptors", fields, logging.WARNING)
 
 
+# How soon a database that is not there at the start is asked again.
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 # A managed database fails over within two minutes.
-_PATIENCE_MS = 180_000
+_LONGEST_WAIT_MS = 180_000
+# A one-file program unpacks itself first, on a machine that may be busy.
+_VERSION_WITHIN_S = 30.0
 Stop = Callable[[StopMode | None], None]
 
 
@@ -98,7 +109,7 @@ class Foreground(Protocol):
 
 
 def run_headless(
-    place: StorePlace,
+    location: StoreLocation,
     jobs: Iterable[Job] | None,
     settings: SchedulerSettings,
     *,
@@ -113,14 +124,15 @@ def run_headless(
     0 when it was stopped in good order; 1 when something could not be recorded, and with `once` when a run did not
     succeed. A `foreground` begins and ends with it.
     """
-    with _open_to_work(place) as store:
-        if isinstance(place, PostgresAddress):
-            _tell_left_to_apply(jobs)
+    is_service = not once and seconds is None and foreground is None
+    with _open_to_work(location, waits=is_service) as store:
+        if isinstance(location, PostgresAddress):
+            _log_left_to_apply(jobs)
             jobs, file = None, None
         if jobs is not None:
             _apply_at_start(store, jobs, settings, file, groups)
         raise_descriptor_limit(settings.max_concurrent_jobs)
-        daemon = _build_daemon(store, place, settings)
+        daemon = _build_daemon(store, location, settings)
         ends = _Ends()
         if once:
             daemon.executor.on_end = ends.note
@@ -166,23 +178,40 @@ def _apply_at_start(
 
 
 @contextlib.contextmanager
-def _open_to_work(place: StorePlace) -> Iterator[OpenedStore]:
+def _open_to_work(location: StoreLocation, *, waits: bool) -> Iterator[OpenedStore]:
     """One daemon has a directory to itself; a database is there for several."""
-    if isinstance(place, PostgresAddress):
-        with open_postgres(place) as shared:
-            shared.patience_ms = _PATIENCE_MS
+    if isinstance(location, PostgresAddress):
+        with _open_when_there(location) if waits else open_postgres(location) as shared:
+            shared.longest_wait_ms = _LONGEST_WAIT_MS
             yield shared
         return
-    if not (place / DATA_FILE).exists():
-        LmdbStore.open(place).close()  # a first run makes its store, with the right modes, before it locks it
+    if not (location / DATA_FILE).exists():
+        LmdbStore.open(location).close()  # a first run makes its store, with the right modes, before it locks it
     with (
-        acquire_daemon_lock(place) as lock,
-        LmdbStore.open(place, verify=lock.was_abandoned, held=lock) as store,
+        acquire_daemon_lock(location) as lock,
+        LmdbStore.open(location, verify=lock.was_abandoned, held=lock) as store,
     ):
         yield store
 
 
-def _tell_left_to_apply(jobs: Iterable[Job] | None) -> None:
+def _open_when_there(address: PostgresAddress) -> PostgresStore:
+    """A machine may be up before its database is: that is waited for, as for one that goes away later."""
+    manager, chance = ServiceNotify(os.environ), Random()  # noqa: S311  it spreads load, it guards nothing
+    said, pause_s = "", _FIRST_PAUSE_S
+    while True:
+        try:
+            return open_postgres(address)
+        except StoreAwayError as error:
+            if str(error) != said:
+                said = str(error)
+                fields = {"so": "no runs start until it answers; it is waited for", "reason": said}
+                log_event(log, "the store does not answer", fields, logging.WARNING)
+        manager.send(STARTS_SLOWLY)
+        time.sleep(chance.uniform(pause_s / 2, pause_s))
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+
+def _log_left_to_apply(jobs: Iterable[Job] | None) -> None:
     """Two machines with two versions of a file would take each other's jobs away at every start."""
     if jobs is not None:
         fields = {"so": "its settings count here, its jobs come with: chronex apply"}
@@ -194,17 +223,17 @@ def _same_command() -> list[str]:
     return [sys.executable, *sys.argv[1:]] if getattr(sys, "frozen", False) else list(sys.orig_argv)
 
 
-def _build_daemon(store: OpenedStore, place: StorePlace, settings: SchedulerSettings) -> Daemon:
+def _build_daemon(store: OpenedStore, location: StoreLocation, settings: SchedulerSettings) -> Daemon:
     """A new node on the store."""
-    state = state_directory(place)
+    state = state_directory(location)
     clock: Clock = SYSTEM_CLOCK
     host_id, named, layout = "", str(state.resolve()), 0
-    refuse_torture_settings(place)
-    if isinstance(place, PostgresAddress):
+    refuse_torture_settings(location)
+    if isinstance(location, PostgresAddress):
         clock, host_id, layout = store.clock(), host_identity(state), LAYOUT
-        named = place.shown  # without a password
-        if not place.is_guarded:
-            fields = {"store": place.shown, "so": "add sslmode=verify-full to the address"}
+        named = location.shown  # without a password
+        if not location.is_guarded:
+            fields = {"store": location.shown, "so": "add sslmode=verify-full to the address"}
             log_event(log, "the connection to the database is not checked", fields, logging.WARNING)
     node = replace(this_node(settings.max_concurrent_jobs, clock, host_id, settings.labels), layout=layout)
     logs = LogDirectory(state / "logs")
@@ -214,15 +243,15 @@ def _build_daemon(store: OpenedStore, place: StorePlace, settings: SchedulerSett
     return Daemon(store, engine, run_context, node, settings, keepers=keepers)
 
 
-def refuse_torture_settings(place: StorePlace) -> None:
+def refuse_torture_settings(location: StoreLocation) -> None:
     """Leases that run out faster than those of other nodes would take running work away from them."""
-    if torture_settings.IS_SET and not is_torture_store(place):
+    if torture_settings.IS_SET and not is_torture_store(location):
         names = f"{torture_settings.PACE_VARIABLE} and {torture_settings.CLOCK_VARIABLE}"
         raise ChronexError(f"{names} are for the daemons of chronex torture alone; take them out of the environment")
 
 
-def is_torture_store(place: StorePlace) -> bool:
-    return isinstance(place, PostgresAddress) and place.schema.startswith(torture_settings.SCHEMA_PREFIX)
+def is_torture_store(location: StoreLocation) -> bool:
+    return isinstance(location, PostgresAddress) and location.schema.startswith(torture_settings.SCHEMA_PREFIX)
 
 
 class _Ends:
@@ -259,7 +288,10 @@ def _detach_broken_stderr() -> None:
 
 
 def _stop_on_signals(daemon: Daemon, seconds: float | None) -> Stop:
-    """SIGTERM, Ctrl-C and the end of `seconds` stop the daemon; what does, so that others can too."""
+    """SIGTERM, Ctrl-C and the end of `seconds` stop the daemon; what does, so that others can too.
+
+    A second signal is for whoever has thought better of it: what `chronex stop` asks for anew, else the end at once.
+    """
     loop = asyncio.get_running_loop()
     asked_ms: int | None = None
 
@@ -267,15 +299,20 @@ def _stop_on_signals(daemon: Daemon, seconds: float | None) -> Stop:
         nonlocal asked_ms
         asked_ms = None
 
+    def leave() -> None:
+        """At once: what is recorded can be taken up by the next daemon, so that loses nothing."""
+        if not daemon.registration.was_just_asked:
+            os._exit(1)
+
     def stop(mode: StopMode | None = None) -> None:
         nonlocal asked_ms
         now = daemon.clock.monotonic_ms()
         if asked_ms is None:
             asked_ms = now
             daemon.stop_as_asked(on_refused=go_on) if mode is None else daemon.stop(mode)
-        elif now - asked_ms > _SAME_KEYPRESS_MS:
-            # What is recorded can be taken up by the next daemon: leaving at once loses nothing.
-            os._exit(1)
+            return
+        is_another = now - asked_ms > _SAME_KEYPRESS_MS
+        daemon.stop_as_asked(on_refused=go_on, on_nothing=leave if is_another else lambda: None)
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
@@ -301,12 +338,12 @@ async def _run(
     foreground: Foreground | None,
 ) -> None:
     loop, stop = asyncio.get_running_loop(), _stop_on_signals(daemon, seconds)
-    _tell_service_manager(daemon)
+    daemon.problem_of_successor = partial(_problem_of_successor, file)
+    _notify_service_manager(daemon)
     if foreground is not None:
         loop.add_signal_handler(signal.SIGHUP, stop, None)  # its terminal is closed
         _begin_foreground(daemon, foreground, stop)
     if file is not None:
-        daemon.problem_of_successor = partial(_problem_of, file)
         Reloader(daemon, file).attach()
     elif foreground is None:
         loop.add_signal_handler(signal.SIGHUP, partial(_say_no_file, daemon))
@@ -334,10 +371,10 @@ def _say_no_file(daemon: Daemon) -> None:
 
 def _begin_foreground(daemon: Daemon, foreground: Foreground, stop: Stop) -> None:
     """It begins now, and ends when the daemon begins to stop, whoever has asked for that."""
-    loop, tell = asyncio.get_running_loop(), daemon.on_stopping
+    loop, on_stopping = asyncio.get_running_loop(), daemon.on_stopping
 
     def stopping() -> None:
-        tell()
+        on_stopping()
         loop.run_in_executor(None, foreground.end)
 
     def stop_from_thread(mode: StopMode | None) -> None:
@@ -348,7 +385,37 @@ def _begin_foreground(daemon: Daemon, foreground: Foreground, stop: Stop) -> Non
     foreground.begin(stop_from_thread)
 
 
-def _problem_of(file: JobFileSource) -> str:
+async def _problem_of_successor(file: JobFileSource | None) -> str:
+    """Why a new daemon would not begin in our place; empty where nothing is known that would keep it from that."""
+    problem = "" if file is None else _problem_of_file(file)
+    return problem or await asyncio.get_running_loop().run_in_executor(None, _problem_of_program)
+
+
+def _problem_of_program() -> str:
+    """What is installed by now may be half of an upgrade, or gone: it is asked for its version."""
+    command = _same_command()
+    program = command[: len(command) - len(sys.argv[1:])]
+    try:
+        done = subprocess.run(  # noqa: S603
+            [*program, "--version"],
+            executable=sys.executable,
+            env={**os.environ, **UNPACKED_ANEW},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_VERSION_WITHIN_S,
+            check=False,
+        )
+    except OSError as error:
+        return f"{sys.executable}: {(error.strerror or str(error)).lower()}"
+    except subprocess.TimeoutExpired:
+        return f"{shlex.join(program)} --version has not ended within {_VERSION_WITHIN_S:g} s"
+    if done.returncode == 0:
+        return ""
+    last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    return f"{shlex.join(program)} --version ended with exit code {done.returncode}: {last}"
+
+
+def _problem_of_file(file: JobFileSource) -> str:
     """The first mistake of the job file; empty where it has none."""
     try:
         file.load()
@@ -359,13 +426,18 @@ def _problem_of(file: JobFileSource) -> str:
     return ""
 
 
-def _tell_service_manager(daemon: Daemon) -> None:
+def _notify_service_manager(daemon: Daemon) -> None:
     notify = ServiceNotify(os.environ)
-    daemon.on_begun = lambda: notify.tell(READY)
-    daemon.on_stopping = lambda: notify.tell(STOPPING)
+    daemon.on_begun = lambda: notify.send(READY)
+
+    def on_stopping() -> None:
+        """One that is replaced does not stop: the manager would end its successor for having taken too long."""
+        notify.send_alive(is_stopping=daemon.is_stopping and not daemon.must_restart)
+
+    daemon.on_stopping = on_stopping
     if notify.alive_every_s:
 
         async def alive() -> None:
-            notify.tell(ALIVE)
+            on_stopping()
 
-        daemon.periodic.add(PeriodicTask("sign of life", notify.alive_every_s, alive))
+        daemon.periodic.add(PeriodicTask("sign of life", notify.alive_every_s, alive, to_the_end=True))

@@ -126,8 +126,10 @@ class JobControl:
         """
         now_ms = self._clock.wall_ms()
         checked = check_jobs([*self._declared.values(), *jobs])
-        wanted = [absolute_schedule(job, now_ms) for job in checked]
-        return apply_jobs(self.store, wanted, now_ms, actor=actor, policy=policy, basis=basis, owns=self._declared_by)
+        desired = [absolute_schedule(job, now_ms) for job in checked]
+        return apply_jobs(
+            self.store, desired, now_ms, actor=actor, policy=policy, basis=basis, owns=self._declared_by
+        )
 
     @property
     def declared(self) -> tuple[Job, ...]:
@@ -180,12 +182,12 @@ class JobControl:
         NotPossibleError where there is a job of that id already.
         """
         if isinstance(job, Job):
-            (wanted,) = check_jobs([job])
+            (desired,) = check_jobs([job])
         else:
             work = self._runnable(job, run, args, kwargs, executor)
-            wanted = self._read_job(job, schedule, work, keys)
+            desired = self._read_job(job, schedule, work, keys)
         now_ms = self._clock.wall_ms()
-        return add_job(self.store, absolute_schedule(wanted, now_ms), now_ms, str(self._actor), self._sources)
+        return add_job(self.store, absolute_schedule(desired, now_ms), now_ms, str(self._actor), self._sources)
 
     def _read_job(self, job: str, schedule: str, work: object, keys: Mapping[str, Any]) -> Job:
         table = one_task_table(schedule, work, self._with_hooks(keys))
@@ -370,11 +372,11 @@ class JobControl:
         query = HistoryQuery(job, MOST_QUEUED + 1, _states(state), self._ms_of(since), self._ms_of(until))
 
         def command(records: Records) -> list[Replayed]:
-            wanted = [*past_occurrences(records, query)][::-1]
-            if len(wanted) > MOST_QUEUED:
+            desired = [*past_occurrences(records, query)][::-1]
+            if len(desired) > MOST_QUEUED:
                 raise NotPossibleError(f"more than {MOST_QUEUED} occurrences are meant; narrow it by since and until")
             return [
-                commands.replay(records, one, self._actor, why, as_of=_as_of(as_of), only=tasks) for one in wanted
+                commands.replay(records, one, self._actor, why, as_of=_as_of(as_of), only=tasks) for one in desired
             ]
 
         return self._change(command)

@@ -36,10 +36,14 @@ _TOGETHER_S = 0.01  # lines of so long are written together
 
 
 def log_event(log: logging.Logger, event: str, fields: Mapping[str, Any], level: int = logging.INFO) -> None:
-    """One event with its fields. A handler that fails must not stop work: its pipe may be closed, its disk full."""
+    """One event with its fields. A handler that fails must not stop work: its pipe may be closed, its disk full.
+
+    The record names no line of source: to find one takes longer than to log the event, and it would be one of these.
+    """
     if log.isEnabledFor(level):
+        record = log.makeRecord(log.name, level, __file__, 0, event, (), None, extra={"fields": dict(fields)})
         with contextlib.suppress(OSError, ValueError):  # ValueError: the stream was closed
-            log.log(level, event, extra={"fields": dict(fields)})
+            log.handle(record)
 
 
 # -- formats -------------------------------------------------------------------------------------------------
@@ -114,9 +118,9 @@ class BoundedQueueHandler(QueueHandler):
             self.count_dropped(1)
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
-        """A record of the encoded line alone. A character that the encoding lacks becomes a question mark."""
-        line = self.format(record).encode(self.encoding, "replace") + b"\n"
-        return logging.makeLogRecord({"line": line})
+        """The record with its line, encoded. A character that the encoding lacks becomes a question mark."""
+        record.line = self.format(record).encode(self.encoding, "replace") + b"\n"
+        return record
 
     def enqueue(self, record: logging.LogRecord) -> None:
         line = _line_of(record)

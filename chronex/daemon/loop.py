@@ -24,6 +24,7 @@ from chronex.daemon.registration import (
     clock_facts,
     note_ended_here,
     running_attempts,
+    watched_since,
 )
 from chronex.daemon.retention import AgeClock
 from chronex.daemon.wakeups import LONGEST_BETWEEN_CHECKS_MS, ClockFollower, Rest, WakeupDetector, wake_on_clock_set
@@ -49,7 +50,7 @@ from chronex.run.functions import Calls
 from chronex.run.process import age_ms as age_of_process
 from chronex.run.secret_values import has_secret
 from chronex.storage import journal
-from chronex.storage.ports import FailsOver, LostCommits, Store, Transaction
+from chronex.storage.ports import FailsOver, LostCommits, Store
 from chronex.storage.records import Reading, Records
 from chronex.storage.scopes import JOURNAL_ONLY
 
@@ -59,12 +60,10 @@ log = logging.getLogger(__name__)
 LONGEST_SLEEP_S = 30.0
 HEARTBEAT_S = 30.0
 LEASE = "lease"  # a heartbeat that others wait for
-DEAD_LETTERS_S = 60.0
-HOOKS_S = 2.0
-# How long a store may take to say how we are asked to stop.
-LONGEST_ASKED_S = 5.0
+DEAD_LETTERS_S, HOOKS_S = 60.0, 2.0
 # How soon to look again where ends that waited for the store are being recorded.
 ENDS_FIRST_MS = 50
+RECORDED_WITHIN_S = 5.0
 
 
 class Daemon:
@@ -85,9 +84,9 @@ class Daemon:
         self.store = store
         self.engine = engine
         self.clock = run_context.clock
-        self.troubles = NodeTroubles(self.clock, self._tell_troubles)
+        self.troubles = NodeTroubles(self.clock, self._publish_troubles)
         self.registration = Registration(store, node, self.clock, self._described)
-        self.registration.on_trusted, self.registration.on_silence = self._tell_keepers, self._take_over_again
+        self.registration.on_trusted, self.registration.on_silence = self._renew_trust, self._take_over_again
         if isinstance(store, FailsOver):
             store.on_went_back = self._went_back
         engine.placement = lambda job: fits_node(job, self.node)
@@ -101,7 +100,7 @@ class Daemon:
         self.executor.on_process_stopped = self._take_over_again
         self.has_failed = False
         self.must_restart = False  # whoever runs it is to run a new one in its place
-        self.problem_of_successor: Callable[[], str] = lambda: ""  # why one could not begin now
+        self.problem_of_successor: Callable[[], Awaitable[str]] | None = None  # why one could not begin
         self._ages = AgeClock(self.clock)
         self._woken = asyncio.Event()  # something other than the store ends the sleep
         self._conditions: ConditionWatch | None = None  # made when somebody waits for conditions
@@ -118,7 +117,7 @@ class Daemon:
         )
         if node.lease_ms:
             own = (PeriodicTask(LEASE, RENEW_S, self._heartbeat), *own[1:])
-        self.periodic = PeriodicTasks((*own, *periodic), self.clock, self._note_chore)
+        self.periodic = PeriodicTasks((*own, *periodic), self.clock, self._note_periodic_task)
         self.closers: list[Callable[[], Awaitable[None]]] = []  # what goes on beside the loop ends by these
         self.clock_follower = ClockFollower(store, self.clock, node.id, settings.timezone, self.journal)
         # Called when the job file has changed the settings.
@@ -135,7 +134,7 @@ class Daemon:
     def node(self) -> Node:
         return self.registration.node
 
-    def _tell_keepers(self, sent_ms: int) -> None:
+    def _renew_trust(self, sent_ms: int) -> None:
         """Our heartbeat has arrived: what runs here may run on for a while, whatever becomes of us."""
         if self.keepers is not None:
             trust = Trust(sent_ms + STOP_AFTER_MS, sent_ms + KILL_AFTER_MS)
@@ -152,16 +151,16 @@ class Daemon:
         facts = clock_facts(self.clock)
         return replace(described, awake_since_ms=self._detector.since_ms, lacking_secrets=lacking, **facts)
 
-    def _tell_troubles(self) -> None:
+    def _publish_troubles(self) -> None:
         if self.is_at_work:
-            self._note(self._tell_functions())  # else the next heartbeat tells it
+            self._note(self._publish_node())  # else the next heartbeat tells it
 
-    def _note_chore(self, name: str, data: dict[str, Any]) -> None:
-        chore = str(data["chore"])
+    def _note_periodic_task(self, name: str, data: dict[str, Any]) -> None:
+        task = str(data["chore"])
         if name == "ChoreFailed":
-            self.troubles.begin(TroubleCode.CHORE_FAILS, f"{chore}: {data['reason']}", chore)
+            self.troubles.begin(TroubleCode.CHORE_FAILS, f"{task}: {data['reason']}", task)
         else:
-            self.troubles.end(TroubleCode.CHORE_FAILS, chore)
+            self.troubles.end(TroubleCode.CHORE_FAILS, task)
         self.journal(name, data)
 
     @property
@@ -189,28 +188,26 @@ class Daemon:
     def is_stopping(self) -> bool:
         return self._stopping.is_set()
 
-    def stop_as_asked(self, on_refused: Callable[[], None] = lambda: None) -> None:
-        """A signal came: stop as `chronex stop` has asked for it, else as the settings say.
+    def stop_as_asked(
+        self, on_refused: Callable[[], None] = lambda: None, on_nothing: Callable[[], None] | None = None
+    ) -> None:
+        """A signal came: stop as `chronex stop` has asked for it since the last one; where nobody has, `on_nothing`
+        is called, or it stops as the settings say. Who asked for a restart that cannot be is told, and the caller."""
+        self._note(self._stop_as_asked(on_refused, on_nothing or self.stop))
 
-        Whoever asked for a restart that cannot be is told, and so is the caller.
-        """
-        self._note(self._stop_as_asked(on_refused))
-
-    async def _stop_as_asked(self, on_refused: Callable[[], None]) -> None:
-        found: Node | None = None
-        with contextlib.suppress(StoreError, TimeoutError):
-            asked = self.store.view_async(lambda tx: Reading(tx).node(self.node.id))
-            found = await asyncio.wait_for(asked, LONGEST_ASKED_S)
-        if found is not None and found.stop_mode == RESTART:
+    async def _stop_as_asked(self, on_refused: Callable[[], None], on_nothing: Callable[[], None]) -> None:
+        asked = await self.registration.asked_to_stop()
+        if asked is None:
+            on_nothing()
+        elif asked.stop_mode == RESTART:
             await self._stop_to_restart(on_refused)
-        elif found is not None and found.stop_mode:
-            self.stop(StopMode(found.stop_mode), found.stop_within_ms)
         else:
-            self.stop()
+            self.must_restart = False
+            self.stop(StopMode(asked.stop_mode) if asked.stop_mode else None, asked.stop_within_ms)
 
     async def _stop_to_restart(self, on_refused: Callable[[], None]) -> None:
         """A successor that cannot begin would leave nobody to schedule: then this one goes on, and says why."""
-        problem = self.problem_of_successor()
+        problem = "" if self.problem_of_successor is None else await self.problem_of_successor()
         if not problem:
             self.must_restart = True
             self.stop(StopMode.LEAVE)
@@ -251,11 +248,11 @@ class Daemon:
 
     def note_functions(self) -> None:
         """This program has a further function: tell others, and look again at what is due."""
-        self._note(self._tell_functions())  # else the next heartbeat tells it
+        self._note(self._publish_node())  # else the next heartbeat tells it
         self._rested = None
         self._woken.set()
 
-    async def _tell_functions(self) -> None:
+    async def _publish_node(self) -> None:
         await self.registration.put(self.node)
 
     async def run(self, *, once: bool = False) -> None:
@@ -301,7 +298,7 @@ class Daemon:
                 if once:
                     break
                 self.executor.prestart.prepare(tick.next_ms)
-                next_ms = self._look_at_conditions(tick.next_ms) if self.engine.awaits_conditions else tick.next_ms
+                next_ms = self._check_conditions(tick.next_ms) if self.engine.awaits_conditions else tick.next_ms
                 await self._sleep(next_ms, seen)
         await self._finish()
 
@@ -309,7 +306,9 @@ class Daemon:
         """Record this node, then take up what dead nodes left."""
         if not self.registration.is_shared:  # the clock of a database is no machine's to set
             self.clock_follower.check_set_back()
-        self._ages = AgeClock(self.clock, await self.store.view_async(lambda tx: Reading(tx).nodes()))
+        nodes = await self.store.view_async(lambda tx: Reading(tx).nodes())
+        self._ages = AgeClock(self.clock, nodes)
+        self._detector.since_ms = watched_since(nodes, self.node, self._detector.since_ms)
         await self._start_jobs_of_boot()
         await self.registration.put(self.node)
         if self.keepers is not None and self.keepers.starts_at_once:
@@ -339,9 +338,9 @@ class Daemon:
             if unfollowed:
                 await self.clock_follower.follow_shared()
             resting = await self.store.view_async(self.engine.resting(now_ms))
-            if self._away_since_ms is not None and self.registration.is_shared and self.executor.patience.waiting:
+            if self._away_since_ms is not None and self.registration.is_shared and self.executor.store_retry.waiting:
                 # Ends come first: what is decided before them would find work running that is over.
-                self.executor.patience.store_is_back()
+                self.executor.store_retry.store_is_back()
                 await asyncio.sleep(0)
                 return Tick((), now_ms + ENDS_FIRST_MS, has_more=False)
             if resting is not None:
@@ -371,7 +370,9 @@ class Daemon:
         rest, self._rested = self._rested, None
         if rest is None or not self.registration.is_shared or rest.seen != seen or self._away_since_ms is not None:
             return None
-        if self.engine.has_news or (rest.next_ms is not None and rest.next_ms <= self.clock.wall_ms()):
+        if self.engine.has_news or self.clock_follower.unfollowed:
+            return None
+        if rest.next_ms is not None and rest.next_ms <= self.clock.wall_ms():
             return None
         self._rested = rest
         return Tick((), rest.next_ms, has_more=False)
@@ -405,12 +406,11 @@ class Daemon:
         self._note(self._append(event, use_reserve=use_reserve))
 
     async def _append(self, event: Event, *, use_reserve: bool) -> None:
-        def write(tx: Transaction) -> None:
-            journal.append(tx, event)
-
         data = event.data
         try:
-            await self.store.update_async(write, use_reserve=use_reserve, scope=JOURNAL_ONLY)
+            await self.store.update_async(
+                lambda tx: journal.append(tx, event), use_reserve=use_reserve, scope=JOURNAL_ONLY
+            )
         except StoreError as error:
             data = {**data, "not_in_journal": str(error)}
         log_event(log, event.name, data)
@@ -439,7 +439,7 @@ class Daemon:
             found = keepers.found()
             nodes = await self.store.view_async(lambda tx: Reading(tx).nodes())
             living = {node.id for node in nodes if self._lives(node)}
-            await keepers.look(lambda node: node not in living, found)
+            await keepers.discover(lambda node: node not in living, found)
             kept = keepers.keeps
         update = self.engine.take_over_update(is_alive, self.clock.wall_ms(), kept)
         try:
@@ -448,8 +448,10 @@ class Daemon:
             self.fail(error)
             return
         fail_point("taken over")
-        self.executor.adopt(adopted)
+        over = self.executor.adopt(adopted)
         self.executor.carry_out(orders)
+        if over:  # no tick may find running what ended long ago; who does not answer is not waited for long
+            await asyncio.wait(over, timeout=RECORDED_WITHIN_S)
         if keepers is not None:
             await self._tidy(keepers)
 
@@ -484,7 +486,7 @@ class Daemon:
         except StoreFullError as error:
             self._note_away(error)
 
-    def _look_at_conditions(self, next_ms: int | None) -> int:
+    def _check_conditions(self, next_ms: int | None) -> int:
         """Somebody waits for conditions: when the daemon must be awake again for what is found of them."""
         if self._conditions is None:
             executor = self.executor
@@ -501,10 +503,11 @@ class Daemon:
             pause = min(pause, max(next_ms - self.clock.wall_ms(), 0) / 1000)
         change = asyncio.ensure_future(self.store.wait_async(seen, pause))
         stirred = asyncio.ensure_future(self._woken.wait())
-        both = {change, stirred}
-        _, pending = await asyncio.wait(both, timeout=pause + 0.001, return_when=asyncio.FIRST_COMPLETED)
+        _, pending = await asyncio.wait({change, stirred}, timeout=pause + 0.001, return_when=asyncio.FIRST_COMPLETED)
         for task in pending:
             task.cancel()
+        if change not in pending:
+            change.exception()  # a store that is gone is met again by who reads it next, and told there
 
     async def _finish(self) -> None:
         """Wait until all that runs has ended; then record that this node has stopped."""
@@ -522,8 +525,8 @@ class Daemon:
         await self.executor.prestart.wait_reaped()
         if self.keepers is not None:
             with contextlib.suppress(StoreError):  # the next daemon tidies
-                await self.keepers.look_at_lost()
-                await self.keepers.look_at_stuck()
+                await self.keepers.visit_lost()
+                await self.keepers.visit_stuck()
                 await self._tidy(self.keepers)
             await self.keepers.close()
         with contextlib.suppress(StoreError):  # the journal has it
@@ -553,9 +556,9 @@ class Daemon:
         self.age_ms()
         doubt_ms = self._ages.doubt_ms
         aged_ms = self._ages.trusted_ms if doubt_ms else 0
-        told = replace(self.node, aged_ms=aged_ms, doubt_ms=doubt_ms)
+        renewed = replace(self.node, aged_ms=aged_ms, doubt_ms=doubt_ms)
         try:
-            await self.registration.renew(told)
+            await self.registration.renew(renewed)
         except FencedError as error:
             self.fail(error)
 
@@ -563,8 +566,8 @@ class Daemon:
         """The time by which things are too old to be kept."""
         was_in_doubt, now_ms = bool(self._ages.doubt_ms), self._ages.now_ms()
         if self._ages.doubt_ms and not was_in_doubt:
-            told = "the clock has jumped ahead: nothing is removed for its age until it has held for a day"
-            self.journal("RetentionHeld", {"told": told, "age_ms": now_ms})
+            words = "the clock has jumped ahead: nothing is removed for its age until it has held for a day"
+            self.journal("RetentionHeld", {"told": words, "age_ms": now_ms})
         return now_ms
 
     async def _bound_dead_letters(self) -> None:

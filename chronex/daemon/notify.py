@@ -114,8 +114,8 @@ class Notifier:
         await self._record_result(notice, problem)
 
     async def _record_result(self, notice: Notice, problem: str) -> None:
-        settled = notices.settled(notice, problem, self._clock.wall_ms())
-        await self._store.update_async(settled, scope=scopes.of_jobs(notice.job))
+        after_try = notices.after_try(notice, problem, self._clock.wall_ms())
+        await self._store.update_async(after_try, scope=scopes.of_jobs(notice.job))
 
 
 def report_of(notice: Notice) -> dict[str, Any]:

@@ -25,6 +25,7 @@ class PeriodicTask:
     name: str
     every_s: float
     do: Callable[[], Awaitable[None]]
+    to_the_end: bool = False  # also while the daemon waits for what it drains
 
 
 class PeriodicTasks:
@@ -71,11 +72,11 @@ class PeriodicTasks:
     async def stop(self, but: str = "") -> None:
         """Give up what is under way; what it has handed to the store stays.
 
-        The task called `but`, where one is named, goes on, and no other begins any more.
+        Where one is named by `but`, it goes on, with those that do so `to_the_end`, and no other begins any more.
         """
         if but:
-            self._due_ms = {task: due_ms for task, due_ms in self._due_ms.items() if task.name == but}
-        tasks = [work for task, work in self._busy.items() if task.name != but]
+            self._due_ms = {task: due_ms for task, due_ms in self._due_ms.items() if _stays(task, but)}
+        tasks = [work for task, work in self._busy.items() if not _stays(task, but)]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -102,3 +103,7 @@ class PeriodicTasks:
             return
         self._failing[name] = problem
         self._report("ChoreFailed" if problem else "ChoreRecovered", {"chore": name, "reason": problem or before})
+
+
+def _stays(task: PeriodicTask, but: str) -> bool:
+    return bool(but) and (task.name == but or task.to_the_end)

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, runtime_checkable
 from uuid import uuid4
 from zlib import crc32
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.log_handlers import log_event
+from chronex.engine.commands.nodes import RESTART
 from chronex.engine.membership import (
     LEASE_MS,
     RENEW_MS,
@@ -25,6 +26,7 @@ from chronex.engine.membership import (
     next_silence_ms,
     refuse_lost,
     renewed,
+    taking_over_drain,
 )
 from chronex.errors import ChronexError, StoreError
 from chronex.model.event import Event
@@ -45,7 +47,10 @@ NAME_VARIABLE = "CHRONEX_NODE"
 RENEW_S = RENEW_MS / 1000
 _TURNS_MS = 500
 # What whoever asks a node to stop has written into its record, and the node must not write over.
-_ASKED = ("stop_mode", "stop_within_ms", "stop_by", "stop_refused", "draining", "drained_by")
+_ASKED = ("stop_mode", "stop_within_ms", "stop_by", "stop_asked_ms", "stop_refused", "draining", "drained_by")
+# How long a store may take to say how we are asked to stop.
+_LONGEST_ASKED_S = 5.0
+_JUST_ASKED_MS = 1_000
 
 
 def this_node(
@@ -102,11 +107,13 @@ class Registration:
         self.node = node
         self.on_trusted: Callable[[int], None] = lambda sent_ms: None  # given the boot time of the sending
         self.on_silence: Callable[[], None] = lambda: None  # another node is silent for so long that it is given up
-        self._looking: asyncio.Task[None] | None = None
+        self._check: asyncio.Task[None] | None = None
         self.last_seen: list[Node] = []  # all nodes of a shared store, at the last heartbeat of this one
         self.trusted_until_ms: int | None = None  # by the boot time; None where nobody else works on the store
         self._unheard: asyncio.TimerHandle | None = None  # says that no heartbeat arrives, unless one does
         self._is_unheard = False
+        self._answered: tuple[int | None, str] = None, ""  # when and how we were asked to stop, as far as we know
+        self._is_drained = False
 
     @property
     def is_shared(self) -> bool:
@@ -125,15 +132,24 @@ class Registration:
 
     async def put(self, node: Node, *, use_reserve: bool = False) -> list[Node]:
         """Write the record; gives all nodes as they were then. FencedError where others have given this node up."""
-        told = self.node = self._describe(node)
+        described = self.node = self._describe(node)
         sent_ms, now_ms = self._clock.boottime_ms(), self._clock.wall_ms()
-        update, scope = self._writing(told, now_ms), of_node(told.id)
+        update, scope = self._writing(described, now_ms), of_node(described.id)
         nodes = await self._store.update_async(update, use_reserve=use_reserve, scope=scope)
         if self.is_shared:
             self._trust_from(sent_ms)
             self.on_trusted(sent_ms)
             self.last_seen = nodes
+            self._log_drained(any(one.draining for one in nodes if one.id == described.id))
         return nodes
+
+    def _log_drained(self, is_drained: bool) -> None:
+        """Also at the start of one whose predecessor was drained: it would seem to do nothing without a reason."""
+        if is_drained != self._is_drained:
+            self._is_drained = is_drained
+            until = f"begins nothing until: chronex nodes undrain {self.node.name}"
+            fields = {"node": self.node.id, "so": until if is_drained else "begins work again"}
+            log_event(log, "drained" if is_drained else "undrained", fields)
 
     def _trust_from(self, sent_ms: int) -> None:
         """A question to a database that hangs may be without an answer for long: that is said when it matters."""
@@ -145,9 +161,9 @@ class Registration:
             log_event(log, "heartbeats arrive again", {"node": self.node.id})
         if self.node.stopped_ms is None:
             left_ms = max(0, self.trusted_until_ms - self._clock.boottime_ms())
-            self._unheard = asyncio.get_running_loop().call_later(left_ms / 1000, self._tell_unheard)
+            self._unheard = asyncio.get_running_loop().call_later(left_ms / 1000, self._log_unheard)
 
-    def _tell_unheard(self) -> None:
+    def _log_unheard(self) -> None:
         self._is_unheard = True
         fields = {"node": self.node.id, "for": f"{TRUSTED_MS / 1000:g} s", "so": "no runs start; what runs goes on"}
         log_event(log, "no heartbeat arrives", fields, logging.WARNING)
@@ -171,18 +187,35 @@ class Registration:
         nodes = await self.put(renewed(node, self._clock.wall_ms()))
         silent_ms, now_ms = next_silence_ms(nodes, self.node), self._clock.wall_ms()
         is_soon = silent_ms is not None and silent_ms < now_ms + RENEW_MS
-        if self.is_shared and silent_ms is not None and is_soon and (self._looking is None or self._looking.done()):
+        if self.is_shared and silent_ms is not None and is_soon and (self._check is None or self._check.done()):
             pause_ms = max(0, silent_ms - now_ms) + _turn_ms(self.node.id)
-            self._looking = asyncio.get_running_loop().create_task(self._look_after(pause_ms))
+            self._check = asyncio.get_running_loop().create_task(self._check_after(pause_ms))
         return nodes
 
-    async def _look_after(self, pause_ms: int) -> None:
+    async def _check_after(self, pause_ms: int) -> None:
         """Somebody is to be given up before our next heartbeat, unless it is heard: that would be too late."""
         await asyncio.sleep(pause_ms / 1000)
         with contextlib.suppress(StoreError):  # else after the next heartbeat
             nodes = await self._store.view_async(lambda tx: Reading(tx).nodes())
             if is_any_silent(nodes, self.node, self._clock.wall_ms()):
                 self.on_silence()
+
+    async def asked_to_stop(self) -> Node | None:
+        """Our record with what `chronex stop` or `restart` has asked since we looked last; None where nobody has."""
+        found: Node | None = None
+        with contextlib.suppress(StoreError, TimeoutError):
+            read = self._store.view_async(lambda tx: Reading(tx).node(self.node.id))
+            found = await asyncio.wait_for(read, _LONGEST_ASKED_S)
+        if found is None or (found.stop_asked_ms, found.stop_mode) == self._answered:
+            return None
+        self._answered = found.stop_asked_ms, found.stop_mode
+        return found
+
+    @property
+    def was_just_asked(self) -> bool:
+        """A second ago at most: a signal may be that of a request which was read with the one before."""
+        asked_ms, _ = self._answered
+        return asked_ms is not None and self._clock.wall_ms() - asked_ms < _JUST_ASKED_MS
 
     async def refuse_stop(self, problem: str) -> None:
         """The answer to whoever asked for a restart, in place of the question."""
@@ -209,15 +242,16 @@ class Registration:
 
         await self._store.update_async(write)
 
-    def _writing(self, told: Node, now_ms: int) -> UpdateFn[list[Node]]:
+    def _writing(self, described: Node, now_ms: int) -> UpdateFn[list[Node]]:
         def write(tx: Transaction) -> list[Node]:
             records = Records(tx, now_ms)
-            found = records.node(told.id)
-            if found is not None and told.lease_ms:
-                refuse_lost(records, told.id, told.epoch)
-            asked = {} if found is None else {name: getattr(found, name) for name in _ASKED}
-            records.put(replace(told, **asked))
-            return records.nodes() if told.lease_ms else []
+            found = records.node(described.id)
+            if found is not None and described.lease_ms:
+                refuse_lost(records, described.id, described.epoch)
+            nodes = records.nodes() if described.lease_ms else []
+            asked = taking_over_drain(described, nodes) if found is None else found
+            records.put(replace(described, **{name: getattr(asked, name) for name in _ASKED}))
+            return records.nodes() if described.lease_ms else []
 
         return write
 
@@ -255,8 +289,8 @@ LONGEST_DETAIL = 300
 class NodeTroubles:
     """Those that last. `tell` is called when one begins, changes or ends."""
 
-    def __init__(self, clock: Clock, tell: Callable[[], None]) -> None:
-        self._clock, self._tell = clock, tell
+    def __init__(self, clock: Clock, publish: Callable[[], None]) -> None:
+        self._clock, self._publish = clock, publish
         self._found: dict[tuple[TroubleCode, str], NodeTrouble] = {}
 
     @property
@@ -273,9 +307,24 @@ class NodeTroubles:
             return
         since_ms = self._clock.wall_ms() if before is None else before.since_ms
         self._found[code, about] = NodeTrouble(code, detail, since_ms)
-        self._tell()
+        self._publish()
 
     def end(self, code: TroubleCode, about: str = "") -> None:
         """It is not so, or not any more."""
         if self._found.pop((code, about), None) is not None:
-            self._tell()
+            self._publish()
+
+
+# A restart takes about a second; what took longer was a downtime, for which each job has its strategy.
+_LONGEST_RESTART_MS = 60_000
+# What was due shortly before it was asked for may not have been decided any more.
+_UNDECIDED_MS = 1_000
+
+
+def watched_since(nodes: Iterable[Node], node: Node, begun_ms: int) -> int:
+    """Since when the clock is watched: where this daemon took the place of another one in the same process, since
+    before that was asked to make way. So what is due in between is late by a moment, and was not missed."""
+    before = [one for one in nodes if one.process == node.process and one.id != node.id and one.stop_mode == RESTART]
+    asked = [one.stop_asked_ms - _UNDECIDED_MS for one in before if one.stop_asked_ms is not None]
+    since_ms = max(asked, default=begun_ms)
+    return since_ms if 0 <= begun_ms - since_ms <= _LONGEST_RESTART_MS else begun_ms

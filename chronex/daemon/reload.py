@@ -41,13 +41,13 @@ class JobFileSource(NamedTuple):
 
 def file_source(path: Path) -> JobSource:
     """The source of a file's jobs: its own path, wherever it is applied from."""
-    return JobSource(str(path.resolve()), is_gone_file, place_of_parent=partial(_place_in, path))
+    return JobSource(str(path.resolve()), is_gone_file, position_of_parent=partial(_place_in, path))
 
 
 def _place_in(path: Path, job: str, parent: str) -> str:
-    from chronex.jobfile.graph_tables import place_of_parent  # only where an update is refused
+    from chronex.jobfile.graph_tables import position_of_parent  # only where an update is refused
 
-    return place_of_parent(_texts(path), job, parent)
+    return position_of_parent(_texts(path), job, parent)
 
 
 def _texts(path: Path) -> Iterator[tuple[str, bytes]]:

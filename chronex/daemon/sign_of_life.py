@@ -46,6 +46,10 @@ SOCKET_VARIABLE, WATCHDOG_VARIABLE, WATCHDOG_PID_VARIABLE = "NOTIFY_SOCKET", "WA
 READY = "READY=1"
 STOPPING = "STOPPING=1"
 ALIVE = "WATCHDOG=1"
+# It is not ready yet, and is not to be given up for the next minute.
+STARTS_SLOWLY = "EXTEND_TIMEOUT_USEC=60000000"
+# How often a manager is told that we live where it has no watchdog; it kills what stops for longer than it was told.
+_STOPS_ON_S = 20.0
 
 
 class ServiceNotify:
@@ -53,9 +57,14 @@ class ServiceNotify:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._address = environ.get(SOCKET_VARIABLE, "")
-        self.alive_every_s = _watchdog_s(environ) / 3 if self._address else 0.0
+        self.alive_every_s = (_watchdog_s(environ) / 3 or _STOPS_ON_S) if self._address else 0.0
 
-    def tell(self, state: str) -> None:
+    def send_alive(self, *, is_stopping: bool) -> None:
+        """Also while it drains, or waits for what it cancels: a manager allows for little more than a minute."""
+        longer = f"\n{STOPPING}\nEXTEND_TIMEOUT_USEC={round(3_000_000 * self.alive_every_s)}" if is_stopping else ""
+        self.send(ALIVE + longer)
+
+    def send(self, state: str) -> None:
         """One datagram. A manager that does not listen must not disturb the daemon."""
         if not self._address.startswith(("/", "@")):
             return

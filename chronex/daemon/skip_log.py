@@ -22,9 +22,9 @@ from chronex.storage.ports import ReadTransaction, Store
 
 log = logging.getLogger(__name__)
 EVERY_S = 2.0
-TOLD_AGAIN_MS = 60_000
+LOG_AGAIN_MS = 60_000
 # So many jobs and reasons are told apart; the skips of all others are counted together.
-MOST_TOLD_APART = 1_000
+MOST_LOGGED_APART = 1_000
 _PAGE = 1_000
 _MOST_PAGES = 50
 # A row that does not have the name in it is not decoded: most events are starts and ends.
@@ -36,7 +36,7 @@ class _Counted(NamedTuple):
 
     more: int
     last: Event
-    told_at_ms: int
+    log_again_ms: int
 
 
 class SkipLog:
@@ -57,16 +57,16 @@ class SkipLog:
         for _ in range(_MOST_PAGES if counter != before else 0):
             events, is_end = await asyncio.to_thread(self._store.view, self._next_page)
             for event in events:
-                self._tell(event)
+                self._log(event)
             if is_end:
                 self._counter = counter
                 break
-        self._tell_counted(self._clock.monotonic_ms())
+        self._log_counted(self._clock.monotonic_ms())
 
     async def finish(self) -> None:
         """The daemon leaves: tell everything."""
         await self.do()
-        self._tell_counted(None)
+        self._log_counted(None)
 
     def _next_page(self, tx: ReadTransaction) -> tuple[list[Event], bool]:
         wanted = [_SKIPPED, _CLAIMED, _STARTED] if log.isEnabledFor(logging.DEBUG) else [_SKIPPED]
@@ -83,9 +83,9 @@ class SkipLog:
                     continue  # `doctor` and `events` tell it
         return found, len(rows) < _PAGE
 
-    def _tell(self, event: Event) -> None:
+    def _log(self, event: Event) -> None:
         if event.name == "OccurrenceSkipped":
-            self._tell_or_count(event)
+            self._log_or_count(event)
             return
         node = event.data.get("node")
         if event.name == "OccurrenceAlreadyClaimed" or (
@@ -94,28 +94,28 @@ class SkipLog:
             fields = {**_fields(event), "node": node} if node else _fields(event)
             log_event(log, "another scheduler has claimed it", fields, logging.DEBUG)
 
-    def _tell_or_count(self, event: Event) -> None:
+    def _log_or_count(self, event: Event) -> None:
         key = (event.job, event.reason.code.value)
-        if key not in self._counted and len(self._counted) >= MOST_TOLD_APART:
+        if key not in self._counted and len(self._counted) >= MOST_LOGGED_APART:
             key = ("", "")
         known = self._counted.get(key)
         if known is not None:
             self._counted[key] = known._replace(more=known.more + 1, last=event)
             return
         log_event(log, "occurrence skipped", {**_fields(event), "reason": text_of(event.reason)})
-        self._counted[key] = _Counted(0, event, self._clock.monotonic_ms() + TOLD_AGAIN_MS)
+        self._counted[key] = _Counted(0, event, self._clock.monotonic_ms() + LOG_AGAIN_MS)
 
-    def _tell_counted(self, now_ms: int | None) -> None:
+    def _log_counted(self, now_ms: int | None) -> None:
         """Those whose minute is over, or all; where none came since, the next one is a line again."""
         for key, counted in list(self._counted.items()):
-            if now_ms is not None and counted.told_at_ms > now_ms:
+            if now_ms is not None and counted.log_again_ms > now_ms:
                 continue
             if not counted.more:
                 del self._counted[key]
                 continue
             about = {**_fields(counted.last), "reason": text_of(counted.last.reason)} if key[0] else {}
             log_event(log, "occurrence skipped", {**about, "more": f"and {counted.more} more"})
-            self._counted[key] = counted._replace(more=0, told_at_ms=(now_ms or 0) + TOLD_AGAIN_MS)
+            self._counted[key] = counted._replace(more=0, log_again_ms=(now_ms or 0) + LOG_AGAIN_MS)
 
 
 def _fields(event: Event) -> dict[str, object]:

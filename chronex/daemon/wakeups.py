@@ -184,14 +184,14 @@ class WakeupDetector:
 # What a daemon does when a clock was set or the machine slept: the jobs follow, and the journal says so.
 
 
-class Tell(Protocol):
+class JournalWriter(Protocol):
     def __call__(self, name: str, data: dict[str, Any]) -> None: ...
 
 
 class ClockFollower:
     """Remembers what the store could not follow yet; until it has, nothing may be decided."""
 
-    def __init__(self, store: Store, clock: Clock, node: str, zone: str, journal: Tell) -> None:
+    def __init__(self, store: Store, clock: Clock, node: str, zone: str, journal: JournalWriter) -> None:
         self._store, self._clock, self._node, self._journal = store, clock, node, journal
         self.zone = zone  # of the job file, for the words of the journal
         self.unfollowed: list[ClockJump] = []
@@ -210,17 +210,19 @@ class ClockFollower:
             if jump.set_by_ms:
                 followed = follow_clock(self._store, jump.set_by_ms, jump.at_ms, self._node)
                 more |= {"retries": followed.retries, "jobs": followed.jobs}
-            self._tell(jump, more)
+            self._record_jump(jump, more)
             del self.unfollowed[0]
 
     async def follow_shared(self) -> None:
         """The clock of the database was set: the jobs follow once, whoever of the nodes comes first."""
         while self.unfollowed:
             jump = self.unfollowed[0]
-            followed = await self._store.update_async(follow_shared_clock(jump.set_by_ms, jump.at_ms, self._node))
+            now_ms = self._clock.wall_ms()
+            update = follow_shared_clock(jump.set_by_ms, jump.at_ms, self._node, now_ms)
+            followed = await self._store.update_async(update)
             del self.unfollowed[0]
             if followed is not None:
-                self._tell(jump, {"retries": followed.retries, "jobs": followed.jobs})
+                self._record_jump(jump, {"retries": followed.retries, "jobs": followed.jobs})
 
     def check_set_back(self) -> None:
         """The clock may have been put right while no scheduler was there to see it."""
@@ -229,8 +231,8 @@ class ClockFollower:
         ahead_ms = self._store.view(newest_sign) - now_ms
         if ahead_ms > TOLERANCE_MS:
             jobs = rewind(self._store, now_ms)
-            self._tell(ClockJump(now_ms, -ahead_ms, 0, 0), {"jobs": jobs}, name="ClockStepped")
+            self._record_jump(ClockJump(now_ms, -ahead_ms, 0, 0), {"jobs": jobs}, name="ClockStepped")
 
-    def _tell(self, jump: ClockJump, more: dict[str, Any], name: str = "") -> None:
+    def _record_jump(self, jump: ClockJump, more: dict[str, Any], name: str = "") -> None:
         fields = {"told": jump.describe(self.zone), "by_ms": jump.by_ms, "slept_ms": jump.slept_ms}
         self._journal(name or jump.name, {**fields, **more})

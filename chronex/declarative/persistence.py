@@ -149,21 +149,21 @@ def resolve_tasks(
     records: Records, definitions: Iterable[TaskDefinition], scheduler: str, zone: str, source: str = SOURCE
 ) -> list[TaskResolution]:
     """Make the store hold exactly these tasks of this source; in one transaction, so all of it happens or nothing."""
-    wanted = {task_job_id(definition.name): definition for definition in definitions}
-    _take_over_nameless(records, wanted, source)
+    desired = {task_job_id(definition.name): definition for definition in definitions}
+    _take_over_nameless(records, desired, source)
     present = persisted_tasks(records, source)
-    resolved = [_schedule(records, one, present.get(key), scheduler, zone, source) for key, one in wanted.items()]
-    resolved += [_remove(records, task, scheduler) for key, task in present.items() if key not in wanted]
+    resolved = [_schedule(records, one, present.get(key), scheduler, zone, source) for key, one in desired.items()]
+    resolved += [_remove(records, task, scheduler) for key, task in present.items() if key not in desired]
     actual = sorted(task.name for task in persisted_tasks(records, source).values())
-    expected = sorted(definition.name for definition in wanted.values())
+    expected = sorted(definition.name for definition in desired.values())
     if actual != expected:
         raise TaskListMismatchError(expected, actual)
     return resolved
 
 
-def _take_over_nameless(records: Records, wanted: Iterable[str], source: str) -> None:
+def _take_over_nameless(records: Records, desired: Iterable[str], source: str) -> None:
     """Tasks from before programs had names belong to the first one that names them."""
-    for key in wanted:
+    for key in desired:
         job = records.job(key)
         if job is not None and job.source == SOURCE != source:
             records.put(replace(job, source=source))

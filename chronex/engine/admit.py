@@ -99,6 +99,12 @@ def admit(
     return START
 
 
+def window_over_ms(occurrence: Occurrence, window_ms: int | None) -> int | None:
+    """The first moment behind its window, at which one that waits is decided: whether somebody looks at it then must
+    not decide what becomes of the next one. None where it has none, or a person asked for it."""
+    return None if window_ms is None or occurrence.manual else occurrence.nominal_ms + window_ms + 1
+
+
 def patient(job: Job) -> Job:
     """The job while it makes up for what it missed: no instant of now is dropped for that, each has its turn."""
     return replace(job, overlap=OverlapPolicy.QUEUE) if job.overlap in DROPPING else job

@@ -141,7 +141,7 @@ class ParentEnd(Enum):
     NEVER_RAN = "never ran"
 
 
-class ParentStanding(NamedTuple):
+class ParentStatus(NamedTuple):
     """How the newest occurrence of a parent stands that the child has to wait for."""
 
     parent: str
@@ -155,10 +155,10 @@ class ParentStanding(NamedTuple):
         return why_skipped(self.occurrence)
 
 
-Known = dict[str, ParentStanding]
+Known = dict[str, ParentStatus]
 
 
-def standings(reading: Reading, child: Job, instant_ms: int, known: Known | None = None) -> list[ParentStanding]:
+def parent_statuses(reading: Reading, child: Job, instant_ms: int, known: Known | None = None) -> list[ParentStatus]:
     """One for each parent, for the occurrence of the child at `instant_ms`.
 
     A parent that is reached by several ways is asked for once: `known` has those that were.
@@ -166,21 +166,21 @@ def standings(reading: Reading, child: Job, instant_ms: int, known: Known | None
     known = {} if known is None else known
     for parent in child.after:
         if parent not in known:
-            known[parent] = _standing(reading, parent, instant_ms, known)
+            known[parent] = _status(reading, parent, instant_ms, known)
     return [known[parent] for parent in child.after]
 
 
-def _standing(reading: Reading, parent: str, instant_ms: int, known: Known) -> ParentStanding:
+def _status(reading: Reading, parent: str, instant_ms: int, known: Known) -> ParentStatus:
     job = reading.job(parent)
     newest = next(_newest(reading, parent, instant_ms), None)
     if job is not None and _is_expected(reading, job, instant_ms, known):
-        return ParentStanding(parent, ParentEnd.OPEN, newest)
+        return ParentStatus(parent, ParentEnd.OPEN, newest)
     if newest is None:
-        return ParentStanding(parent, ParentEnd.NEVER_RAN)
+        return ParentStatus(parent, ParentEnd.NEVER_RAN)
     if not is_final(newest.state):
-        return ParentStanding(parent, ParentEnd.OPEN, newest)
+        return ParentStatus(parent, ParentEnd.OPEN, newest)
     is_good = newest.state is OccurrenceState.COMPLETED
-    return ParentStanding(parent, ParentEnd.COMPLETED if is_good else ParentEnd.NOT_COMPLETED, newest)
+    return ParentStatus(parent, ParentEnd.COMPLETED if is_good else ParentEnd.NOT_COMPLETED, newest)
 
 
 def _newest(reading: Reading, job: str, instant_ms: int) -> Iterator[Occurrence]:
@@ -191,7 +191,7 @@ def _newest(reading: Reading, job: str, instant_ms: int) -> Iterator[Occurrence]
 def _is_expected(reading: Reading, job: Job, instant_ms: int, known: Known) -> bool:
     """Will the job have an occurrence up to that instant that it does not have yet?"""
     if job.follows:
-        return any(one.end is ParentEnd.OPEN for one in standings(reading, job, instant_ms, known))
+        return any(one.end is ParentEnd.OPEN for one in parent_statuses(reading, job, instant_ms, known))
     if not job.enabled or job.progress.next_ms is None or job.progress.cursor_ms is None:
         return False
     try:
@@ -222,7 +222,7 @@ class WaitVerdict(NamedTuple):
     parents: tuple[tuple[str, int], ...] = ()
 
 
-def wait_verdict(found: Iterable[ParentStanding]) -> WaitVerdict:
+def wait_verdict(found: Iterable[ParentStatus]) -> WaitVerdict:
     """A parent that has ended badly decides at once, whatever the others do."""
     found = list(found)
     bad = next((one for one in found if one.end in (ParentEnd.NOT_COMPLETED, ParentEnd.NEVER_RAN)), None)

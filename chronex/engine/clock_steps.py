@@ -58,9 +58,13 @@ _SAME_STEP_MS = 120_000
 _SAME_SIZE_MS = 5_000
 
 
-def follow_shared_clock(by_ms: int, now_ms: int, node: str) -> UpdateFn[Followed | None]:
+def follow_shared_clock(by_ms: int, now_ms: int, node: str, heard_ms: int = 0) -> UpdateFn[Followed | None]:
     """The same for a store that machines share, all of which find it out: one of them moves the jobs, and is given
-    how many; each moves what waits at itself."""
+    how many; each moves what waits at itself.
+
+    It may be done some time after it was found. `heard_ms` is the time by then: heartbeats that were sent meanwhile
+    hold, or their nodes would be taken for silent.
+    """
 
     def write(tx: Transaction) -> Followed | None:
         records = Records(tx, now_ms)
@@ -71,7 +75,7 @@ def follow_shared_clock(by_ms: int, now_ms: int, node: str) -> UpdateFn[Followed
         records.put(
             Idempotency(key=_SHARED_STEP, expires_ms=now_ms + _SAME_STEP_MS, holder=str(by_ms), created_ms=now_ms)
         )
-        jobs = _rewind(records, now_ms) if by_ms < 0 else _begin_later(records, by_ms, now_ms)
+        jobs = _rewind(records, now_ms, heard_ms) if by_ms < 0 else _begin_later(records, by_ms, now_ms)
         return Followed(jobs, retries)
 
     return write
@@ -86,7 +90,7 @@ def rewind(store: Store, now_ms: int) -> int:
     return store.update(lambda tx: _rewind(Records(tx, now_ms), now_ms))
 
 
-def _rewind(records: Records, now_ms: int) -> int:
+def _rewind(records: Records, now_ms: int, heard_ms: int = 0) -> int:
     """Set cursors that lie ahead of now back to now. How many jobs that was.
 
     A clock that was a year ahead and is set right must not silence every job for a year. Nothing runs twice: an
@@ -103,7 +107,7 @@ def _rewind(records: Records, now_ms: int) -> int:
         elif job.progress.begun_ms is not None and job.progress.begun_ms > now_ms:
             records.put(replace(job.progress, watermark_ms=_later(job, job.progress.begun_ms)))
     for node in records.nodes():
-        records.put(_not_later(node, now_ms))
+        records.put(_not_later(node, max(now_ms, heard_ms)))
     for run in _retries(records):
         _move(records, run, run.next_attempt_ms or now_ms)
     return ahead

@@ -7,11 +7,11 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from chronex.engine.admit import MOST_QUEUED, Verdict, barred_now, comes_now, gives_way, is_held
+from chronex.engine.admit import MOST_QUEUED, Verdict, barred_now, comes_now, gives_way, is_held, window_over_ms
 from chronex.engine.group_limits import CONDITIONS
 from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.lines import Lines, TurnAnswer, Turns, due_by_priority, line_key, places_of
-from chronex.engine.notices import note_missed
+from chronex.engine.notices import MISSED, add_notices, note_missed
 from chronex.engine.orders import Order
 from chronex.engine.plan import (
     CATCHING_UP,
@@ -29,6 +29,7 @@ from chronex.engine.plan import (
     span_data,
     spans_with_latest,
     waits_until,
+    was_missed,
 )
 from chronex.engine.retries import waiting_first
 from chronex.engine.update.targets import living, make_targets
@@ -38,14 +39,14 @@ from chronex.model.groups import CatchUpPace
 from chronex.model.job import Job, JobProgress
 from chronex.model.occurrence import Occurrence, Run
 from chronex.model.placement import lacking_everywhere
-from chronex.model.policies import Found, OverlapPolicy, RunOn
+from chronex.model.policies import Found, OverlapPolicy, RecoveryStrategy, RunOn
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text
 from chronex.model.records import Node
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage.journal import append
 from chronex.storage.keys import index_keys, key_of
 from chronex.storage.records import Reading, Records
-from chronex.timing.job_schedule import FAULTY_SCHEDULE_PAUSE_MS, is_known, schedule_of
+from chronex.timing.job_schedule import FAULTY_SCHEDULE_PAUSE_MS, is_known, options_of, schedule_of
 
 # A job with missed instants brings up to a thousand records; after so many the other jobs wait for the next tick.
 MOST_PLANNED = 2_500
@@ -55,7 +56,7 @@ POLL_AGAIN_MS = 1_000
 # The same for those that wait for conditions.
 MOST_ASKED = 200
 # What one that waits is waiting for, where only its record can tell that.
-_TOLD_ANEW = (ReasonCode.NO_NODE, ReasonCode.CONDITION)
+_CHANGES_WHILE_WAITING = (ReasonCode.NO_NODE, ReasonCode.CONDITION)
 _OVER = (OccurrenceState.MISSED, OccurrenceState.SKIPPED)
 
 
@@ -106,7 +107,7 @@ class Decisions:
         self.lifecycle.shortest_pause_ms = engine.shortest_pause_ms
         self.lifecycle.may_start = not engine.stopping
         self.lifecycle.can_run = engine.can_run
-        self.lifecycle.tells_node = engine.epoch is not None
+        self.lifecycle.names_node = engine.epoch is not None
         own = records.node(engine.node) if engine.epoch is not None else None
         self.is_draining = own is not None and own.draining
         if self.is_draining:
@@ -177,10 +178,28 @@ class Decisions:
                 self._plan(record)
             case Occurrence(state=OccurrenceState.RUNNING):
                 self._stop(record)
+            case Occurrence(state=OccurrenceState.PENDING):
+                self._come(record)
             case Occurrence():
                 self._admit(record)
             case Run():
                 self._retry(record)
+
+    def _come(self, occurrence: Occurrence) -> None:
+        """The time of one that was planned before has come. Where it came while nobody watched the clock, it was
+        missed like the instants of that span, and is made up for at their pace, or not."""
+        job = self.records.job(occurrence.job)
+        if job is None or not was_missed(occurrence, self._awake_since(job)):
+            self._admit(occurrence)
+        elif job.recovery.strategy is RecoveryStrategy.MARK_MISSED:
+            add_notices(self.records, job, MISSED, occurrence.nominal_ms, Reason(ReasonCode.DOWN), 1)
+            self.lifecycle.end_unstarted(occurrence, OccurrenceState.MISSED, Reason(ReasonCode.DOWN), recovery=True)
+        else:
+            is_compressed = job.recovery.strategy is RecoveryStrategy.COMPRESSED
+            span = dict.fromkeys(("span_start_ms", "span_end_ms"), occurrence.nominal_ms) if is_compressed else {}
+            missed = replace(occurrence, recovery=True, **span)
+            self.records.put(missed)
+            self._admit(missed)
 
     def _retry(self, run: Run) -> None:
         occurrence = self.records.occurrence(run.job, run.nominal_ms)
@@ -327,9 +346,9 @@ class Decisions:
             case Verdict.SKIP:
                 self.lifecycle.end_unstarted(occurrence, OccurrenceState.SKIPPED, answer.reason)
             case Verdict.QUEUE:
-                self._queue(occurrence, answer.reason, given)
+                self._queue(job, occurrence, answer.reason, given)
             case Verdict.CANCEL_OTHERS:
-                self._queue(occurrence, answer.reason)
+                self._queue(job, occurrence, answer.reason)
                 for other in running:
                     self._cancel(other)
 
@@ -372,21 +391,29 @@ class Decisions:
             self.lines.take(occurrence, places)
             self._free = free - 1
 
-    def _queue(self, occurrence: Occurrence, reason: Reason, given: TurnAnswer | None = None) -> None:
+    def _queue(self, job: Job, occurrence: Occurrence, reason: Reason, given: TurnAnswer | None = None) -> None:
         wait = None if given is None else given.wait
+        until_ms = window_over_ms(occurrence, options_of(job).window)
         lines, order_ms = ((), occurrence.order_ms) if wait is None else (wait.lines, wait.order_ms)
         self.lines.joined(lines)
         if occurrence.state is not OccurrenceState.QUEUED:
             behind = given is not None and given.is_behind
             self.records.advance(
-                occurrence, OccurrenceState.QUEUED, reason=reason, lines=lines, order_ms=order_ms, behind=behind
+                occurrence,
+                OccurrenceState.QUEUED,
+                reason=reason,
+                lines=lines,
+                order_ms=order_ms,
+                behind=behind,
+                wait_until_ms=until_ms,
             )
             self._emit("OccurrenceQueued", occurrence.job, occurrence.nominal_ms, reason)
             return
         # Where it was released, its parents have completed and it waits its turn.
         is_moved = lines != occurrence.lines or occurrence.released_ms is not None
-        told = reason if is_moved or reason.code in _TOLD_ANEW else occurrence.reason
-        changed = replace(occurrence, released_ms=None, lines=lines, order_ms=order_ms, reason=told)
+        kept_reason = reason if is_moved or reason.code in _CHANGES_WHILE_WAITING else occurrence.reason
+        placed = {"lines": lines, "order_ms": order_ms, "released_ms": None, "wait_until_ms": until_ms}
+        changed = replace(occurrence, reason=kept_reason, **placed)
         if changed != occurrence:
             self.records.put(changed)
 

@@ -91,17 +91,16 @@ class Engine:
         # rate of another one lets it. A tick holds the groups of the former, and leaves the others alone.
         self.open_lines: frozenset[str] = frozenset()
         self.lines_next_ms: int | None = None
-        self.must_look = False  # somebody stood in line at the last tick
+        self.must_read_lines = False  # somebody stood in line at the last tick
         self.chance: Chance = chance or Random()  # noqa: S311  jitter spreads load, it guards nothing
 
     def can_run(self, job: Job) -> bool:
         """Whether the job may run here, and this node has every function that it calls; else it is left to others."""
         if self.placement is not None and not self.placement(job):
             return False
-        if not all(self.has_function(target) for target in job.functions):
+        if (functions := job.functions) and not all(map(self.has_function, functions)):
             return False
-        lacking = [] if self.epoch is None else [one for one in job.secret_sources if not self._finds(one)]
-        return not lacking
+        return self.epoch is None or not [one for one in job.secret_sources if not self._finds(one)]
 
     def _finds(self, source: str) -> bool:
         """Whether this node has the secret of that source; what it lacks is told to the others."""
@@ -113,8 +112,8 @@ class Engine:
 
     def tick(self, now_ms: int, awake_since_ms: int) -> Tick:
         """Plan jobs that are due, admit occurrences that are due, and retry runs whose pause is over."""
-        if self.epoch is not None and self.must_look:
-            self.store.view(lambda tx: self.look_at_lines(Reading(tx), now_ms))
+        if self.epoch is not None and self.must_read_lines:
+            self.store.view(lambda tx: self.read_lines(Reading(tx), now_ms))
         return self.store.update(self.tick_update(now_ms, awake_since_ms), scope=self.tick_scope(now_ms))
 
     def resting(self, now_ms: int) -> ViewFn[Tick | None]:
@@ -130,7 +129,7 @@ class Engine:
             is_due = first_ms is not None and first_ms <= now_ms
             if is_due and self.epoch is None:
                 return None
-            groups = self.look_at_lines(reading, now_ms)
+            groups = self.read_lines(reading, now_ms)
             self.awaits_conditions = CONDITIONS in groups.lines()
             if is_due or (self.has_news and self.awaits_conditions):
                 return None
@@ -141,11 +140,11 @@ class Engine:
 
         return read
 
-    def look_at_lines(self, reading: Reading, now_ms: int) -> GroupReader:
+    def read_lines(self, reading: Reading, now_ms: int) -> GroupReader:
         """Which lines may go on. What becomes of them is decided by the update that holds their groups."""
         groups = GroupReader(reading, self.pace, self.slots, self.pool_owner)
         self.open_lines, self.lines_next_ms = groups.open_lines(now_ms), groups.next_ms(now_ms)
-        self.must_look = False
+        self.must_read_lines = False
         return groups
 
     def free_slots(self, reading: Reading) -> int:
@@ -194,13 +193,13 @@ class Engine:
             decisions.serve_conditions()
             decisions.start_queued()
             decisions.write()
-            self.must_look = bool(decisions.lines.lines())
-            next_ms = earliest(records.next_due_after(now_ms), decisions.next_turn_ms(), self._next_look_ms(now_ms))
+            self.must_read_lines = bool(decisions.lines.lines())
+            next_ms = earliest(records.next_due_after(now_ms), decisions.next_turn_ms(), self._next_line_ms(now_ms))
             return Tick(tuple(decisions.orders), next_ms, has_more)
 
         return decide
 
-    def _next_look_ms(self, now_ms: int) -> int | None:
+    def _next_line_ms(self, now_ms: int) -> int | None:
         """When a line that this tick did not hold may go on."""
         next_ms = self.lines_next_ms if self.epoch is not None else None
         return next_ms if next_ms is not None and next_ms > now_ms else None

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from chronex.engine.admit import MOST_QUEUED
-from chronex.engine.chains import WaitVerdict, standings, successor, wait_verdict
+from chronex.engine.admit import MOST_QUEUED, window_over_ms
+from chronex.engine.chains import WaitVerdict, parent_statuses, successor, wait_verdict
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.reasons import Reason, ReasonCode
@@ -56,7 +56,7 @@ class Followers:
         job = self.records.job(waiting.job)
         if job is None or self.records.occurrence(waiting.job, waiting.nominal_ms) != waiting:
             return
-        verdict = wait_verdict(standings(self.records, job, waiting.nominal_ms))
+        verdict = wait_verdict(parent_statuses(self.records, job, waiting.nominal_ms))
         parents = dict(verdict.parents)
         if verdict.refusal:
             self._end_unstarted(waiting, OccurrenceState.SKIPPED, verdict.refusal, parents=parents, waits_for=())
@@ -83,7 +83,7 @@ class Followers:
         is_new = occurrence.state is OccurrenceState.PENDING and not occurrence.manual
         if not is_new or not job.after or not job.schedule:
             return True
-        verdict = wait_verdict(standings(self.records, job, occurrence.nominal_ms))
+        verdict = wait_verdict(parent_statuses(self.records, job, occurrence.nominal_ms))
         parents = dict(verdict.parents)
         if verdict.refusal:
             self._end_unstarted(occurrence, OccurrenceState.SKIPPED, verdict.refusal, parents=parents)
@@ -100,7 +100,7 @@ class Followers:
             self._end_unstarted(occurrence, OccurrenceState.SKIPPED, Reason(ReasonCode.QUEUE_FULL))
             return
         window, reason = options_of(job).window, _waits(verdict)
-        until_ms = None if window is None else occurrence.nominal_ms + window + 1
+        until_ms = window_over_ms(occurrence, window)
         queued = self.records.advance(
             occurrence,
             OccurrenceState.QUEUED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -47,7 +47,7 @@ class Lifecycle:
         self.orders, self.events = orders, events
         self.shortest_pause_ms = SHORTEST_PAUSE_MS
         self.may_start = True  # a node that stops starts nothing more, not even the next task
-        self.tells_node = False  # where machines share the store, each event says which node wrote it
+        self.names_node = False  # where machines share the store, each event says which node wrote it
         self.can_run: Callable[[Job], bool] = lambda job: True  # a task whose function this node has not waits
 
     @property
@@ -92,6 +92,7 @@ class Lifecycle:
             fire_count=job.progress.counters.fired + 1,
             deadline_ms=None if timeout is None else now + timeout,
             released_ms=None,
+            wait_until_ms=None,
             parameters=_parameters(version, occurrence),
             **(from_line(occurrence, places) if places or occurrence.order_ms else {}),
         )
@@ -165,9 +166,16 @@ class Lifecycle:
         attempts = self.records.attempts(occurrence.job, occurrence.nominal_ms)
         return [attempt for attempt in attempts if attempt.state is AttemptState.RUNNING]
 
-    def _finish(self, occurrence: Occurrence, state: OccurrenceState, reason: Reason, errors: int = 0) -> None:
-        now = self.records.now_ms
-        ended = self.records.advance(occurrence, state, reason=reason, finished_ms=now, errors=errors)
+    def _finish(
+        self,
+        occurrence: Occurrence,
+        state: OccurrenceState,
+        reason: Reason,
+        errors: int = 0,
+        finished_ms: int | None = None,
+    ) -> None:
+        over_ms = self.records.now_ms if finished_ms is None else finished_ms
+        ended = self.records.advance(occurrence, state, reason=reason, finished_ms=over_ms, errors=errors)
         good = state is OccurrenceState.COMPLETED
         job = self.records.job(occurrence.job)
         if job is not None and (job.notify is not None or job.progress.late_ms is not None):
@@ -222,7 +230,7 @@ class Lifecycle:
         """It has failed for good, and becomes a dead letter."""
         task = None if job is None else job.task(run.task)
         ended: dict[str, Any] = {"reason": reason, "next_attempt_ms": None, "finished_ms": self.records.now_ms}
-        failed = self.records.advance(run, RunState.FAILED, **ended, **changes)
+        failed = self.records.advance(run, RunState.FAILED, **{**ended, **changes})
         self.records.advance(failed, RunState.DLQ, environment=_names_given(task, occurrence))
         self.emit("TaskDeadLettered", occurrence, reason, task=run.task, attempt=run.attempts)
 
@@ -374,11 +382,11 @@ class Lifecycle:
 
     def _end_run(self, job: Job, occurrence: Occurrence, run: Run, attempt: Attempt, end: AttemptEnd) -> None:
         now, task = self.records.now_ms, job.task(run.task)
+        # It may have ended long before a scheduler could record it.
+        over: dict[str, Any] = {"finished_ms": attempt.finished_ms}
         data: dict[str, Any] = {"exit_code": end.exit_code, "state": end.state}
         if attempt.state is AttemptState.SUCCESS:
-            self.records.advance(
-                run, RunState.SUCCESS, exit_code=end.exit_code, reason=NO_REASON, error="", finished_ms=now
-            )
+            self.records.advance(run, RunState.SUCCESS, exit_code=end.exit_code, reason=NO_REASON, error="", **over)
             self.emit("TaskRunCompleted", occurrence, task=run.task, attempt=attempt.number, data=data)
             return
         reason = end.reason or free_text(end.error) or Reason(ReasonCode.RUN_FAILED)
@@ -386,7 +394,7 @@ class Lifecycle:
         if attempt.state is AttemptState.CANCELED or occurrence.cancel_reason:
             # What was to be canceled gets no further attempt, and does not become a dead letter.
             reason = occurrence.cancel_reason or reason
-            self.records.advance(run, RunState.CANCELED, reason=reason, finished_ms=now)
+            self.records.advance(run, RunState.CANCELED, reason=reason, **over)
             return
         can_retry = end.retryable and may_repeat(job, attempt)
         again = self._next_attempt(job, task, run, attempt) if can_retry and task is not None else None
@@ -399,7 +407,7 @@ class Lifecycle:
             )
             self.emit("TaskRetryScheduled", occurrence, task=run.task, attempt=attempt.number, data={"at_ms": again})
             return
-        self._bury(job, occurrence, run, reason, **changes)
+        self._bury(job, occurrence, run, reason, **changes, **over)
 
     def _next_attempt(self, job: Job, task: Task, run: Run, attempt: Attempt) -> int | None:
         """An attempt that died with its scheduler is repeated at once; one that never began does not count."""
@@ -425,7 +433,8 @@ class Lifecycle:
             return
         for run in runs.values():  # of a version that is lost, and that needed what the present one does not have
             self._cancel_run(run, Reason(ReasonCode.TASK_REMOVED))
-        self._finish(occurrence, *outcome_of(job, self._runs_by_task(job, occurrence).values()))
+        ended = self._runs_by_task(job, occurrence).values()
+        self._finish(occurrence, *outcome_of(job, ended), finished_ms=_last_end(occurrence, ended))
 
     def _begin(self, job: Job, occurrence: Occurrence, task: Task, run: Run) -> bool:
         """Start it, or leave it to another node; False where it is over instead."""
@@ -522,7 +531,7 @@ class Lifecycle:
                 task=task,
                 attempt=attempt,
                 reason=reason,
-                data={**(data or {}), "node": self.node} if self.tells_node else data or {},
+                data={**(data or {}), "node": self.node} if self.names_node else data or {},
             )
         )
 
@@ -559,8 +568,14 @@ def _event_word(state: OccurrenceState) -> str:
     return "".join(word.capitalize() for word in state.value.split("_"))
 
 
+def _last_end(occurrence: Occurrence, runs: Iterable[Run]) -> int | None:
+    """When the last of those that had begun was over; None where none had, or the clock was set back since."""
+    ends = [run.finished_ms for run in runs if run.started_ms is not None and run.finished_ms is not None]
+    last_ms = max(ends, default=None)
+    return None if last_ms is None or last_ms < (occurrence.started_ms or 0) else last_ms
+
+
 def _end_of(attempt: Attempt, finished_ms: int | None, now_ms: int) -> int:
     """Its keeper may have seen the end long before a scheduler could record it; a clock may have been set since."""
-    if finished_ms is None or attempt.started_ms is None or not attempt.started_ms <= finished_ms <= now_ms:
-        return now_ms
-    return finished_ms
+    began_ms = attempt.created_ms if attempt.started_ms is None else attempt.started_ms
+    return now_ms if finished_ms is None or not began_ms <= finished_ms <= now_ms else finished_ms

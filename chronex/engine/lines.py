@@ -330,7 +330,9 @@ class Turns:
         now_ms, window_ms, free = self.records.now_ms, options_of(job).window, 0 if lacking else 1
         answer = admit(job, occurrence, running, waiting, free, now_ms, window_ms, retry_ms)
         is_behind = occurrence.behind
-        if answer.verdict is Verdict.SKIP and job.overlap in DROPPING and not occurrence.manual:
+        # An instant of now waits for the past of its job; whether several missed ones run is for the strategy to say.
+        is_of_now = not occurrence.manual and not occurrence.recovery
+        if answer.verdict is Verdict.SKIP and job.overlap in DROPPING and is_of_now:
             is_behind = self._is_past_in_the_way(job, running)
             if is_behind:
                 answer = admit(patient(job), occurrence, running, waiting, free, now_ms, window_ms, retry_ms)

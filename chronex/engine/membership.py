@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from chronex.errors import FencedError
 from chronex.model.event import Event
 from chronex.model.occurrence import ProcessIdentity
-from chronex.model.records import Node
+from chronex.model.records import Node, newest_by_machine
 from chronex.storage.records import Records
 from chronex.torture_settings import paced
 
@@ -44,7 +44,7 @@ KILL_AFTER_MS = TAKEOVER_MS - paced(15_000)
 ProcessLives = Callable[[ProcessIdentity], bool]
 
 
-class Standing(Enum):
+class Liveness(Enum):
     """What may be believed of a node."""
 
     LIVES = "lives"
@@ -52,22 +52,22 @@ class Standing(Enum):
     GONE = "gone"
 
 
-def standing_of(node: Node, observer: Node | None, now_ms: int, process_lives: ProcessLives) -> Standing:
+def liveness_of(node: Node, observer: Node | None, now_ms: int, process_lives: ProcessLives) -> Liveness:
     """How `node` stands, as `observer` sees it; None where nobody but the process can tell."""
     if is_here(node, observer):
         lives = node.stopped_ms is None and process_lives(node.process)
-        return Standing.LIVES if lives else Standing.GONE
+        return Liveness.LIVES if lives else Liveness.GONE
     if node.forgotten_ms is not None:
-        return Standing.GONE
+        return Liveness.GONE
     silent_ms = now_ms - node.seen_ms
     if silent_ms > TAKEOVER_MS and _may_judge(observer, now_ms):
-        return Standing.GONE
+        return Liveness.GONE
     # One that left in good order may have left commands running, which its keeper holds and its successor takes up.
     if node.lost_ms is not None or node.stopped_ms is not None:
-        return Standing.LOST
+        return Liveness.LOST
     if silent_ms > node.lease_ms + SLACK_MS and _may_judge(observer, now_ms):
-        return Standing.LOST
-    return Standing.LIVES
+        return Liveness.LOST
+    return Liveness.LIVES
 
 
 def seems_alive(node: Node, now_ms: int, process_lives: ProcessLives) -> bool:
@@ -119,6 +119,14 @@ def renewed(node: Node, now_ms: int) -> Node:
     is_ahead = node.seen_ms - now_ms > LONGEST_GAP_MS
     steady_since_ms = now_ms if was_silent or is_ahead or not node.steady_since_ms else node.steady_since_ms
     return replace(node, seen_ms=now_ms if is_ahead else max(now_ms, node.seen_ms), steady_since_ms=steady_since_ms)
+
+
+def taking_over_drain(node: Node, nodes: Iterable[Node]) -> Node:
+    """A node that was drained is so until it is undrained, whatever becomes of its daemon meanwhile."""
+    before = newest_by_machine(nodes).get((node.host_id, node.name))
+    if before is None or not before.draining or before.forgotten_ms is not None:
+        return node
+    return replace(node, draining=True, drained_by=before.drained_by)
 
 
 def lose(records: Records, node: Node) -> Event:

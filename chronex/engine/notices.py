@@ -98,7 +98,7 @@ def note_late(records: Records, job_id: str) -> bool:
     records.put(replace(job.progress, late_ms=expected))
     event = Event(name="JobLate", at_ms=records.now_ms, job=job.id, nominal_ms=expected)
     append(records.tx, event)
-    tell(records, job, LATE, expected, Reason(ReasonCode.LATE), job.progress.counters.failures_in_a_row)
+    add_notices(records, job, LATE, expected, Reason(ReasonCode.LATE), job.progress.counters.failures_in_a_row)
     return True
 
 
@@ -117,7 +117,7 @@ def note_slow(records: Records, job_id: str) -> bool:
         name="JobSlow", at_ms=records.now_ms, job=job.id, nominal_ms=nominal_ms, reason=reason, data=dict(data)
     )
     append(records.tx, event)
-    tell(records, job, SLOW, nominal_ms, reason, job.progress.counters.failures_in_a_row)
+    add_notices(records, job, SLOW, nominal_ms, reason, job.progress.counters.failures_in_a_row)
     return True
 
 
@@ -126,12 +126,12 @@ def long_run(reading: Reading, job: Job, now_ms: int) -> Occurrence | None:
     limit_ms = None if job.notify is None else job.notify.long_after_ms
     if limit_ms is None:
         return None
-    told = job.progress.long_ms
+    noted_ms = job.progress.long_ms
     for one in reading.active(job.id):
         if (
             one.started_ms is not None
             and now_ms - one.started_ms > limit_ms
-            and (told is None or one.nominal_ms > told)
+            and (noted_ms is None or one.nominal_ms > noted_ms)
         ):
             return one
     return None
@@ -154,7 +154,7 @@ def note_long(records: Records, job_id: str) -> bool:
             name="JobLong", at_ms=records.now_ms, job=job.id, nominal_ms=found.nominal_ms, reason=reason, data=data
         ),
     )
-    tell(records, job, LONG, found.nominal_ms, reason, job.progress.counters.failures_in_a_row)
+    add_notices(records, job, LONG, found.nominal_ms, reason, job.progress.counters.failures_in_a_row)
     return True
 
 
@@ -162,7 +162,7 @@ def note_long(records: Records, job_id: str) -> bool:
 
 
 def note_start(records: Records, job: Job, started: Occurrence) -> None:
-    tell(records, job, STARTED, started.nominal_ms, NO_REASON, job.progress.counters.failures_in_a_row)
+    add_notices(records, job, STARTED, started.nominal_ms, NO_REASON, job.progress.counters.failures_in_a_row)
 
 
 def note_end(records: Records, job: Job, ended: Occurrence) -> None:
@@ -172,19 +172,19 @@ def note_end(records: Records, job: Job, ended: Occurrence) -> None:
     nominal_ms = ended.nominal_ms
     failures, limit = job.progress.counters.failures_in_a_row, job.notify.after_failures
     if ended.state is not OccurrenceState.COMPLETED:
-        tell(records, job, FAILED, nominal_ms, ended.reason, failures)
+        add_notices(records, job, FAILED, nominal_ms, ended.reason, failures)
     if ended.errors:
-        tell(records, job, WITH_ERRORS, nominal_ms, ended.reason, 0)
+        add_notices(records, job, WITH_ERRORS, nominal_ms, ended.reason, 0)
     is_failing = ended.state in _ENDED_BADLY and failures + 1 == limit
     if _asks_for_output(job.notify) and _has_printed(records, ended):
         # One message for one end: that of a failure has the output too.
-        tell(records, job, OUTPUT, nominal_ms, ended.reason, 0, unless=FAILING if is_failing else "")
+        add_notices(records, job, OUTPUT, nominal_ms, ended.reason, 0, unless=FAILING if is_failing else "")
     if is_failing:
-        tell(records, job, FAILING, nominal_ms, ended.reason, failures + 1)
+        add_notices(records, job, FAILING, nominal_ms, ended.reason, failures + 1)
     elif ended.state is OccurrenceState.COMPLETED:
         if failures >= limit:
-            tell(records, job, RECOVERED, nominal_ms, NO_REASON, failures)
-        tell(records, job, SUCCESS, nominal_ms, ended.reason, 0)
+            add_notices(records, job, RECOVERED, nominal_ms, NO_REASON, failures)
+        add_notices(records, job, SUCCESS, nominal_ms, ended.reason, 0)
 
 
 def _asks_for_output(notify: NotifyPolicy) -> bool:
@@ -201,17 +201,17 @@ def note_on_time(records: Records, job: Job, ended: Occurrence) -> None:
     if late_ms is None or ended.state is not OccurrenceState.COMPLETED or ended.nominal_ms < late_ms:
         return
     records.put(replace(job.progress, late_ms=None))
-    tell(records, job, ON_TIME, ended.nominal_ms, NO_REASON, 0)
+    add_notices(records, job, ON_TIME, ended.nominal_ms, NO_REASON, 0)
 
 
 def note_missed(records: Records, job: Job, planned: Sequence[Planned]) -> None:
     """One notice for all instants at which nothing ran; none where a later run makes up for them."""
     missed = [(one.nominal_ms, way.reason) for one, way in planned if is_missed(way)]
     if missed and not any(way.runs for one, way in planned if one.recovery):
-        tell(records, job, MISSED, *missed[-1], len(missed))
+        add_notices(records, job, MISSED, *missed[-1], len(missed))
 
 
-def tell(
+def add_notices(
     records: Records, job: Job, kind: str, nominal_ms: int, reason: Reason, failures: int, *, unless: str = ""
 ) -> None:
     """A notice for the job's command and one for each channel, as far as they are told of this.
@@ -228,11 +228,11 @@ def tell(
         job=job.id, kind=kind, at_ms=records.now_ms, nominal_ms=nominal_ms, reason=reason, failures=failures
     )
     for channel in notify.channels:
-        if _is_told(channel, notify, kind) and not (unless and _is_told(channel, notify, unless)):
+        if _wants(channel, notify, kind) and not (unless and _wants(channel, notify, unless)):
             enqueue(records, replace(notice, channel=channel.name))
 
 
-def _is_told(channel: Channel, notify: NotifyPolicy, kind: str) -> bool:
+def _wants(channel: Channel, notify: NotifyPolicy, kind: str) -> bool:
     if channel.kind is ChannelKind.HEALTHCHECKS:
         return kind in _OF_CHECKS
     return EVENT_OF.get(kind) in (notify.events if channel.on is None else channel.on)
@@ -270,7 +270,7 @@ def put_notice(records: Records, job: Job, kind: str, nominal_ms: int, reason: R
     records.put(Notice(job=job.id, kind=kind, at_ms=at_ms, nominal_ms=nominal_ms, reason=reason, failures=failures))
 
 
-def settled(notice: Notice, problem: str, now_ms: int) -> UpdateFn[None]:
+def after_try(notice: Notice, problem: str, now_ms: int) -> UpdateFn[None]:
     """An update that records how a try ended. Taken: gone. Not taken: later again, or never, as the journal tells."""
 
     def write(tx: Transaction) -> None:

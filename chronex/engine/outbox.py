@@ -67,7 +67,7 @@ def enqueue(records: Records, notice: Notice) -> None:
     if not state.is_dropping:
         problem = f"{MOST_WAITING} notices wait for {notice.channel} already"
         append(records.tx, _event("NotificationDropped", notice, records.now_ms, problem))
-    records.put(replace(state, dropped=state.dropped + 1, is_dropping=True))
+    records.put(replace(state, dropped=state.dropped + 1, dropped_ms=records.now_ms, is_dropping=True))
 
 
 def _count_waiting(reading: Reading, channel: str) -> int:
@@ -136,13 +136,13 @@ def claim(channel: str, node: str, now_ms: int, is_gone: IsGone) -> UpdateFn[Not
     return write
 
 
-def delivered(notice: Notice, now_ms: int, *, is_told: bool) -> UpdateFn[None]:
-    """An update that records that the channel has taken it. With `is_told` the journal says so."""
+def delivered(notice: Notice, now_ms: int, *, is_journaled: bool) -> UpdateFn[None]:
+    """An update that records that the channel has taken it. With `is_journaled` the journal says so."""
 
     def write(tx: Transaction) -> None:
         records = Records(tx, now_ms)
         state = state_of(records, notice.channel) or ChannelState(channel=notice.channel)
-        if records.delete(key_of(notice)) and is_told:
+        if records.delete(key_of(notice)) and is_journaled:
             append(tx, _event("NotificationSent", notice, now_ms))
         records.put(
             replace(
@@ -215,7 +215,7 @@ def _bound_undeliverable(records: Records, channel: str) -> None:
         records.delete(key_of(notice))
         state = state_of(records, channel)
         if state is not None:
-            records.put(replace(state, dropped=state.dropped + 1))
+            records.put(replace(state, dropped=state.dropped + 1, dropped_ms=records.now_ms))
 
 
 def _event(name: str, notice: Notice, now_ms: int, problem: str = "") -> Event:
@@ -234,7 +234,7 @@ def retry(records: Records, channel: str, actor: str) -> int:
     found = all_of(records, channel)
     for notice in found:
         records.put(replace(notice, tries=0, given_up_ms=None, problem=""))
-    records.put(replace(state, next_ms=0, tries=0, is_dropping=False))
+    records.put(replace(state, next_ms=0, tries=0, dropped_ms=None, is_dropping=False))
     if found:
         _journal(records, "NotificationRetried", channel, len(found), actor)
     return len(found)

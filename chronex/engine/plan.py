@@ -260,7 +260,7 @@ def _planned(job: Job, outcome: InstantOutcome, now_ms: int, awake_since_ms: int
 
 
 # How often a job on each node is looked at whose next instant only its runs know, so that new nodes get theirs.
-_LOOK_EVERY_MS = 60_000
+_CHECK_EVERY_MS = 60_000
 
 
 class TargetsPlan(NamedTuple):
@@ -281,8 +281,15 @@ def next_of_targets(job: Job, now_ms: int) -> TargetsPlan:
         cursor = upcoming
     next_ms = next_plan_ms(job, schedule, cursor)
     if next_ms is None and job.enabled and job.cadence is Cadence.FIXED_DELAY and is_interval(job):
-        next_ms = now_ms + _LOOK_EVERY_MS
+        next_ms = now_ms + _CHECK_EVERY_MS
     return TargetsPlan(cursor, next_ms)
+
+
+def was_missed(occurrence: Occurrence, awake_since_ms: int) -> bool:
+    """Did its time come while nobody watched the clock? What a person asked for, and what follows another job, has no
+    time of its own: it is due from when it was made."""
+    is_planned = not occurrence.manual and not occurrence.parents
+    return is_planned and not occurrence.recovery and occurrence.due_ms < awake_since_ms
 
 
 def waits_until(job: Job, occurrence: Occurrence) -> int | None:

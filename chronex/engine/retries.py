@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from chronex.engine.plan import Chance
 from chronex.model.job import Job
@@ -28,18 +29,32 @@ def waiting_first(reading: Reading, running: Iterable[Occurrence]) -> tuple[list
     return [one for _, one in known], known[0][0] if known else None
 
 
-def skips_until(reading: Reading, job: Job) -> tuple[Occurrence, int] | None:
-    """The occurrence that waits for its retry, and until when: what is due before that is skipped for its sake.
+class RetryWait(NamedTuple):
+    """An occurrence that waits for its retry: what is due before `skips_until_ms` is skipped for its sake."""
 
-    None where nothing is: with `newest_wins` the next of the schedule takes its place, and behind one that makes up
-    for a missed instant the next one waits.
+    occurrence: Occurrence
+    retry_ms: int
+    skips_until_ms: int
+
+
+def retry_wait(reading: Reading, job: Job, now_ms: int) -> RetryWait | None:
+    """None where nothing is skipped for one: with `newest_wins` the next of the schedule takes its place.
+
+    Where the time of the retry has passed, it comes with the next tick, before what is due then and was missed.
+    Behind one that makes up for a missed instant the next one waits, and is skipped at its turn where that one, on
+    time, would still have run when it was due: it ends with its retry at the earliest.
     """
     if job.overlap is not OverlapPolicy.SKIP or any(job.retry_for(task).newest_wins for task in job.tasks):
         return None
     running, retry_ms = waiting_first(reading, reading.active(job.id))
-    if retry_ms is None or running[0].recovery or running[0].behind:
+    if retry_ms is None:
         return None
-    return running[0], retry_ms
+    first = running[0]
+    if not first.recovery and not first.behind:
+        return RetryWait(first, retry_ms, max(retry_ms, now_ms + 1))
+    if first.started_ms is None or any(one.recovery for one in reading.queued(job.id)):
+        return None  # how long the last of them takes nobody knows
+    return RetryWait(first, retry_ms, first.due_ms + max(retry_ms, now_ms) - first.started_ms)
 
 
 _JITTER_STEPS = 1_000_000

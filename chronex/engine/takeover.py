@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from chronex.engine import checked_ends
 from chronex.engine.clock_steps import allow_for_step
 from chronex.engine.lifecycle import Lifecycle
-from chronex.engine.membership import Standing, is_here, lose, standing_of
+from chronex.engine.membership import Liveness, is_here, liveness_of, lose
 from chronex.engine.orders import AttemptEnd, Cancel, StopProcess
 from chronex.model.event import Event
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity
@@ -159,12 +159,12 @@ def _standings(records: Records, lifecycle: Lifecycle, node: str, is_alive: IsAl
             continue
         if not is_here(found, observer):
             elsewhere.add(found.id)
-        standing = standing_of(found, observer, records.now_ms, is_alive)
-        if standing is Standing.LOST:
+        liveness = liveness_of(found, observer, records.now_ms, is_alive)
+        if liveness is Liveness.LOST:
             lost.add(found.id)
             if found.lost_ms is None and found.stopped_ms is None:
                 lifecycle.events.append(lose(records, found))
-        elif standing is Standing.GONE:
+        elif liveness is Liveness.GONE:
             gone.add(found.id)
             if found.stopped_ms is None:
                 records.put(replace(found, stopped_ms=records.now_ms, epoch=found.epoch + 1))

@@ -159,7 +159,7 @@ def _next_in_order(job: Job, runs: Runs) -> list[Task]:
     tasks = [task for task in job.tasks if task.name in runs]
     if job.has_needs:
         return [task for task in tasks if readiness(job, task, runs) == _READY]
-    if job.mode is TaskMode.PARALLEL:
+    if len(tasks) == 1 or job.mode is TaskMode.PARALLEL:
         return tasks
     first = next((task for task in tasks if not is_over(runs[task.name])), None)
     return [] if first is None else [task for task in tasks if task.step == first.step]

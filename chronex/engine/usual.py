@@ -120,11 +120,11 @@ def slow_run(reading: Reading, job: Job, now_ms: int) -> SlowRun | None:
     """The run of a job with `expect = "usual"` that is slow and was not told yet."""
     if not job.expect_usual:
         return None
-    told = job.progress.slow_ms
+    noted_ms = job.progress.slow_ms
     running = [
         one
         for one in reading.active(job.id)
-        if one.started_ms is not None and (told is None or one.nominal_ms > told)
+        if one.started_ms is not None and (noted_ms is None or one.nominal_ms > noted_ms)
     ]
     usual = usual_duration(reading, job.id) if running else None
     if usual is None:

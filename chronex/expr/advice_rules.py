@@ -46,6 +46,7 @@ W102 = _rule(
     "0 0 * * FRI#2",
     Message("fires when the day of month OR the day of week matches, not only when both do"),
 )
+_LONG_STEP = "step {step} is longer than the field: only its first value matches"
 W103 = _rule(
     "W103",
     "step does not divide the field",
@@ -56,7 +57,10 @@ W103 = _rule(
     {
         "uneven": Message("*/{step} starts again with each {unit}: the last distance is {rest}, not {step}"),
         "uneven days": Message("*/{step} starts again on day 1 of each month: the last distance is shorter"),
-        "longer than the field": Message("step {step} is longer than the field: only its first value matches"),
+        "longer than the field": Message(_LONG_STEP),
+        "interval": Message(
+            _LONG_STEP, "an interval is written @every {step}{letter}", (HostMessage(PLAIN, _LONG_STEP),)
+        ),
         "longer from a value": Message("step {step} is longer than the field: only {first} matches"),
     },
 )

@@ -92,10 +92,18 @@ def _cron_text(cron: Cron) -> str:
 
 def _has_no_day(cron: Cron) -> bool:
     """No month that is named has a day that is named, such as 30 February; a weekday would still match."""
-    if not cron.day_of_week.is_star or cron.day_of_month.rules:
+    if not cron.day_of_week.is_star:
         return False
-    first = values_of(cron.day_of_month.values)[0]
-    return all(first > _LONGEST[month] for month in values_of(cron.month.values))
+    days, rules = values_of(cron.day_of_month.values), cron.day_of_month.rules
+    lengths = [_LONGEST[month] for month in values_of(cron.month.values)]
+    return not any(_exists(rule, length) for length in lengths for rule in rules) and not any(
+        day <= length for length in lengths for day in days
+    )
+
+
+def _exists(rule: DayRule, length: int) -> bool:
+    """Whether a month of this length has the day that a rule counts from; a nearest weekday is never clamped."""
+    return rule.number <= length if rule.anchor is Anchor.NEAREST_WEEKDAY else rule.number < length
 
 
 # -- time of day ----------------------------------------------------------------------------------------------
@@ -104,14 +112,15 @@ def _has_no_day(cron: Cron) -> bool:
 def _time_text(cron: Cron) -> str:
     seconds, minutes, hours = (values_of(f.values) for f in (cron.second, cron.minute, cron.hour))
     if len(seconds) == 1 and len(minutes) * len(hours) <= _MOST_CLOCK_TIMES and len(hours) < 24:
-        return _clock_times(hours, minutes, seconds[0])
+        return _clock_times(hours, minutes, seconds)
     if seconds == [0]:
         return _minutes_text(minutes, hours)
     return _seconds_text(seconds, minutes, hours)
 
 
-def _clock_times(hours: list[int], minutes: list[int], second: int) -> str:
-    times = [f"{h:02}:{m:02}" + (f":{second:02}" if second else "") for h in hours for m in minutes]
+def _clock_times(hours: list[int], minutes: list[int], seconds: list[int]) -> str:
+    ends = [""] if seconds == [0] else [f":{second:02}" for second in seconds]
+    times = [f"{h:02}:{m:02}{end}" for h in hours for m in minutes for end in ends]
     return "At midnight" if times == ["00:00"] else f"At {_join(times)}"
 
 
@@ -177,6 +186,8 @@ def _seconds_text(seconds: list[int], minutes: list[int], hours: list[int]) -> s
             return f"{every} from {start} through {last}:{seconds[-1]:02}"
         if len(minutes) == 1 and len(seconds) > 2 and len(_runs(seconds)) == 1:
             return f"Every second from {first}:{seconds[0]:02} through {last}:{seconds[-1]:02}"
+    if not step and len(seconds) * len(minutes) * len(hours) <= _MOST_CLOCK_TIMES:
+        return _clock_times(hours, minutes, seconds)
     minute_step = _even_step(minutes, 60)
     if minute_step and not step and len(seconds) < 60:
         start = f" starting at minute {minutes[0]}" if minutes[0] else ""
@@ -239,7 +250,7 @@ def _day_text(cron: Cron, *, is_clock_time: bool) -> str:
         text = by_weekday if dom.is_star else by_day
         if dow.is_star and text.count(" of the month") == 1 and text.endswith(" of the month"):
             return text.removesuffix(" of the month") + (months.after(" of ", " of the month, ") or " of the month")
-        return text + months.after(" of " if dow.is_star and not dom.rules and text else " in ", ", ")
+        return text + months.after(" of " if dow.is_star and text and "of the month" not in text else " in ", ", ")
     of_the_month = " of the month" if dow.added_rules else ""
     joined = f"{by_day} or {by_weekday.removeprefix(',').removeprefix(' ')}{of_the_month}"
     return joined + months.after(", in ", ", ")
@@ -349,7 +360,9 @@ def _repeating_text(repeating: Repeating) -> str:
         where = f" before {_moment_text(repeating.end)}"
     if count is not None and not repeating.is_anchored:
         count += 1
-    runs = "" if count is None else f", {count} time{'s' if count != 1 else ''}"
+    if count == 1 and repeating.start is not None:
+        return f"Once at {_moment_text(repeating.start)}"
+    runs = "" if count is None else ", once" if count == 1 else f", {count} times"
     return f"Every {_period_text(repeating.period)}{where}{runs}"
 
 

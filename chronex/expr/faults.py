@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from chronex.expr.diagnostics import ParseReport, Rule
-from chronex.expr.fields import DAY_OF_MONTH, DAY_OF_WEEK, ELEMENT, FieldSpec, read_day_rule, value_of
+from chronex.expr.fields import DAY_OF_MONTH, DAY_OF_WEEK, ELEMENT, FieldSpec, read_day_rule, read_field, value_of
 from chronex.expr.syntax_rules import E004, E006, E007, FIELD_RULES
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
@@ -18,12 +18,26 @@ _LONG_NAMES = {
               "DECEMBER"),
     "dayOfWeek": ("SUNDAY", "MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY"),
 }  # fmt: skip
+_LOOK_ALIKES = dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\uff0d", "-") | {
+    "\u2217": "*", "\uff0a": "*", "\u00d7": "*", "\uff0c": ",", "\u3001": ",", "\uff0f": "/", "\u2044": "/",
+}  # fmt: skip
+_OTHER_DAY_RULES = {
+    DAY_OF_MONTH.name: (r"^(?i:W([0-9]+)|last)$", lambda match: f"{match[1]}W" if match[1] else "L"),
+    DAY_OF_WEEK.name: (
+        r"^(?i:L([0-7]|[A-Z]{3})|([1-5])#([A-Z]{3}))$",
+        lambda match: f"{match[1]}L" if match[1] else f"{match[3]}#{match[2]}",
+    ),
+}
 _POSIX_FIELD = r"\*|[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*"
 
 
 def report_field(spec: FieldSpec, text: str, start: int, report: ParseReport) -> None:
     """Report every fault of the field; at least one, since the reader refused it."""
     before = len(report.found)
+    if (likely := _likely_field(spec, text)) is not None:
+        case, meant = likely
+        report.add(FIELD_RULES[spec.code], spec.name, text, start, case, fix=meant, value=quoted(text), meant=meant)
+        return
     for element, at in _elements(text, start):
         if not _report_day_rule(spec, element, at, report):
             _report_element(spec, element, at, report)
@@ -32,6 +46,39 @@ def report_field(spec: FieldSpec, text: str, start: int, report: ParseReport) ->
         report.add(E004, spec.name, element, at, "W beside days", value=quoted(element))
     if len(report.found) == before:
         report.add(FIELD_RULES[spec.code], spec.name, text, start, "not understood", value=quoted(text))
+
+
+def _likely_field(spec: FieldSpec, text: str) -> tuple[str, str] | None:
+    """The case and the field that was meant, where another spelling of the whole text can be read: `MON–FRI` with a
+    dash of word processors, `MON;TUE`, `1..5`, `9am`, `1st`, `W15`."""
+    plain = "".join(_plain(character) for character in text)
+    if plain != text and not text.isascii() and read_field(spec, plain) is not None:
+        return "look-alikes", plain
+    if spec in (DAY_OF_MONTH, DAY_OF_WEEK):
+        turned = re.sub(*_OTHER_DAY_RULES[spec.name], plain)
+        if turned != plain and read_field(spec, turned) is not None:
+            return "another day rule", turned
+    other = re.sub(r"\.\.", "-", re.sub(r"[;|&]", ",", plain))
+    if spec is DAY_OF_MONTH:
+        other = re.sub(r"([0-9])(?i:st|nd|rd|th)(?![a-z])", r"\1", other)
+    if spec.name == "hour":
+        other = re.sub(r"(?<![0-9])([0-9]{1,2})(?i:(am|pm))(?![a-z])", _hour_of_half, other)
+    return ("another spelling", other) if other != plain and read_field(spec, other) is not None else None
+
+
+def _plain(character: str) -> str:
+    """The character of ASCII that this one looks like, or is a digit of another script for."""
+    if character.isascii():
+        return character
+    import unicodedata
+
+    digit = unicodedata.decimal(character, None)
+    return _LOOK_ALIKES.get(character, character) if digit is None else str(digit)
+
+
+def _hour_of_half(match: re.Match[str]) -> str:
+    hour = int(match[1])
+    return str(hour % 12 + 12 * (match[2].lower() == "pm")) if 1 <= hour <= 12 else match[0]
 
 
 def _weekday_beside_days(spec: FieldSpec, text: str, start: int) -> tuple[str, int] | None:

@@ -75,6 +75,28 @@ def parse_moment(text: str) -> Moment | None:
     return Moment(days * DAY_MS + ((h * 60 + m) * 60 + s) * 1000 + ms, offset, is_date=False)
 
 
+def why_no_moment(text: str) -> str | None:
+    """Why there is no such day or time, of a text in the right form; None for any other."""
+    match = re.fullmatch(_MOMENT, text)
+    if match is None or parse_moment(text) is not None:
+        return None
+    year, month, day = (int(number) for number in match.groups()[:3])
+    if year < 1 or not 1 <= month <= 12 or day < 1:
+        return "months go from 01 to 12, and days and years begin with 1"
+    days = 31 if month == 12 else (date(year, month + 1, 1) - date(year, month, 1)).days
+    if day > days:
+        return f"{year}-{month:02} has {days} days"
+    if match[7] and _milliseconds(match[7]) is None:
+        return "milliseconds are the finest"
+    return "times go from 00:00:00 to 23:59:59, and offsets to 23:59"
+
+
+def joined_moment(text: str) -> str | None:
+    """A date and a time with a blank between them, as ISO 8601 joins them."""
+    joined = re.sub(r" +", "T", text, count=1)
+    return joined if " " in text and parse_moment(joined) is not None else None
+
+
 def _milliseconds(fraction: str) -> int | None:
     """Thousandths of a second; None for a finer fraction, which no clock here could keep."""
     return int(fraction[:3].ljust(3, "0")) if not fraction[3:].strip("0") else None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from chronex.expr.diagnostics import ParseReport
-from chronex.expr.iso8601 import Moment, parse_moment
+from chronex.expr.iso8601 import Moment, joined_moment, parse_moment, why_no_moment
 from chronex.expr.syntax_rules import E010, E015, E016, E021, E023, E024, W001, W123
 from chronex.text.durations import format_duration, parse_duration, suggest_duration
 from chronex.text.suggestions import nearest
@@ -76,7 +76,7 @@ def _read_pair(pair: Fragment, values: dict[str, Any], report: ParseReport) -> N
     value = _trimmed(value_text, pair.start + len(key_text) + 1)
     name = key.text.lower()
     if name not in _READERS:
-        _report_unknown(key, report)
+        _report_unknown(key, value.text, report)
         return
     if not colon or not value.text:
         where = f"options.{name}"
@@ -95,7 +95,16 @@ def _trimmed(text: str, start: int) -> Fragment:
     return Fragment(stripped, start + len(text) - len(text.lstrip(" ")))
 
 
-def _report_unknown(key: Fragment, report: ParseReport) -> None:
+def _report_unknown(key: Fragment, written: str, report: ParseReport) -> None:
+    name, equals, value = key.text.partition("=")
+    if name.lower() in ("tz", "zone", "timezone"):
+        zone = written or value or "Europe/Berlin"
+        report.add(E015, "options", key.text, key.start, "zone", zone=quoted(zone)[1:-1])
+        return
+    if equals and name.strip(" ").lower() in _READERS:
+        pair = f"{name.strip(' ')}:{value.strip(' ')}"
+        report.add(E015, "options", key.text, key.start, "with an equals sign", fix=pair, meant=pair)
+        return
     meant = nearest(key.text, _READERS) if report.may_guess else None
     names = {"value": quoted(key.text), "meant": meant, "known": ", ".join(sorted(_READERS))}
     report.add(E015, "options", key.text, key.start, "misspelt" if meant else "unknown", fix=meant, **names)
@@ -118,8 +127,10 @@ def _read_duration(name: str, value: Fragment, report: ParseReport) -> int | Non
 def _read_moment(name: str, value: Fragment, report: ParseReport) -> Moment | None:
     moment = parse_moment(value.text)
     if moment is None:
-        shown = quoted(value.text)
-        report.add(E016, f"options.{name}", value.text, value.start, "not a date", value=shown)
+        why = why_no_moment(value.text)
+        case, shown = "not a date" if why is None else "no such date", quoted(value.text)
+        fix = joined_moment(value.text)
+        report.add(E016, f"options.{name}", value.text, value.start, case, fix=fix, value=shown, why=why)
     return moment
 
 

@@ -7,7 +7,15 @@ from typing import NamedTuple
 
 from chronex.expr.diagnostics import ParseReport, Rule
 from chronex.expr.fields import FIVE_FIELDS, SIX_FIELDS, ZERO_SECONDS, FieldSet, FieldSpec, read_field
-from chronex.expr.iso8601 import Moment, Period, parse_moment, parse_period, period_between
+from chronex.expr.iso8601 import (
+    Moment,
+    Period,
+    joined_moment,
+    parse_moment,
+    parse_period,
+    period_between,
+    why_no_moment,
+)
 from chronex.expr.meaning import ALIASES, AtStart, Body, Cron, Every, Meaning, Once, Repeating
 from chronex.expr.option_block import NO_OPTIONS, Fragment, Options, parse_options
 from chronex.expr.syntax_rules import E010, E011, E012, E013, E014, E017, E021
@@ -165,15 +173,14 @@ def _read_body(body: Fragment, report: ParseReport) -> Body | None:
     if trimmed[0] == "P" and re.fullmatch(_BARE_PERIOD, trimmed):
         period = _read_period(Fragment(trimmed, start), report)
         return None if period is None else Repeating(None, None, period)
-    if (trimmed[0].isalpha() or "#" in trimmed) and _report_foreign(Fragment(trimmed, start), report):
-        return None
     return _read_cron(body, report)
 
 
 def _report_foreign(body: Fragment, report: ParseReport) -> bool:
     from chronex.expr.foreign_forms import report_foreign  # only a text that is no expression needs it
 
-    return report_foreign(body, report)
+    start = body.start + len(body.text) - len(body.text.lstrip(" "))
+    return report_foreign(Fragment(body.text.strip(" "), start), report)
 
 
 def _read_cron(body: Fragment, report: ParseReport) -> Cron | None:
@@ -184,12 +191,14 @@ def _read_cron(body: Fragment, report: ParseReport) -> Cron | None:
     elif len(words) == 6:
         specs, found = SIX_FIELDS, []
     else:
-        _report_field_count(body, words, report)
+        if not _report_foreign(body, report):
+            _report_field_count(body, words, report)
         return None
     for spec, word in zip(specs, words, strict=True):
         read = read_field(spec, word)
         if read is None:
-            _report_fields(body, specs, report)
+            if not _report_foreign(body, report):
+                _report_fields(body, specs, report)
             return None
         found.append(read)
     return _cron(found, has_seconds=len(words) == 6)
@@ -251,6 +260,9 @@ def _read_word(body: Fragment, report: ParseReport) -> Every | Once | AtStart | 
             report.add(E010, "expression", value.text, value.start, "after a nickname", nickname=lowered)
         case "@reboot":
             report.add(E010, "expression", word, body.start, "@reboot", fix="@start")
+        case lowered if lowered.startswith("@every") and parse_duration(word[6:]):
+            fix = f"@every {word[6:]}"
+            report.add(E010, "expression", word, body.start, "no blank", fix=fix, value=quoted(word), meant=fix)
         case _:
             meant = nearest(word, _KNOWN_WORDS)
             case = "misspelt nickname" if meant else "unknown nickname"
@@ -308,10 +320,17 @@ def _read_once(value: Fragment, report: ParseReport) -> Once | None:
         return None
     moment = parse_moment(value.text)
     if moment is None or moment.is_date:
-        fix = f"{value.text}T00:00:00" if moment else None
-        report.add(E012, "once", value.text, value.start, "once", fix=fix, value=quoted(value.text))
+        _report_moment("once", value, moment, report)
         return None
     return Once(moment)
+
+
+def _report_moment(where: str, span: Fragment, date: Moment | None, report: ParseReport) -> None:
+    """E012: a date where a time is needed too, a day or time that does not exist, or no moment at all."""
+    why = why_no_moment(span.text)
+    fix = f"{span.text}T00:00:00" if date else joined_moment(span.text)
+    case = where if why is None else "no such moment"
+    report.add(E012, where, span.text, span.start, case, fix=fix, value=quoted(span.text), why=why)
 
 
 def _read_repeating(body: Fragment, report: ParseReport) -> Repeating | None:
@@ -370,7 +389,7 @@ def _read_edge(span: Fragment, report: ParseReport) -> Moment | None:
     """The start or the end; a date alone is its midnight."""
     moment = parse_moment(span.text)
     if moment is None:
-        report.add(E012, "repeating", span.text, span.start, "repeating", value=quoted(span.text))
+        _report_moment("repeating", span, None, report)
     return None if moment is None else moment._replace(is_date=False)
 
 

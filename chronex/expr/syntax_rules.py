@@ -21,6 +21,8 @@ _DID_YOU_MEAN = "did you mean {meant}?"
 _UNKNOWN_TO_CRON = (HostMessage(PLAIN, "{value} is not a value here", keeps_fix=False),)
 _FIELD_MESSAGES = {
     "not understood": Message("{value} is not understood"),
+    "look-alikes": Message("{value} is not a value: only plain ASCII characters count", _DID_YOU_MEAN),
+    "another spelling": Message("{value} is not understood", _DID_YOU_MEAN),
     "empty element": Message("an element of the list is missing", "remove the extra comma"),
     "no value before step": Message("a value is missing before '/'", "use */n"),
     "open range": Message("a range needs a value on both sides of '-'"),
@@ -55,6 +57,7 @@ _DAY_OF_MONTH_MESSAGES = _FIELD_MESSAGES | {
         _UNKNOWN_TO_CRON,
     ),
     "day forms": Message("{value} is not understood", "the forms are L, LW, L-3 and 15W", _UNKNOWN_TO_CRON),
+    "another day rule": Message("{value} is not understood", _DID_YOU_MEAN, _UNKNOWN_TO_CRON),
 }
 _DAY_OF_WEEK_MESSAGES = _FIELD_MESSAGES | {
     "last by number": Message(
@@ -63,6 +66,7 @@ _DAY_OF_WEEK_MESSAGES = _FIELD_MESSAGES | {
     "number after #": Message("{value}: the number after # goes from 1 to 5", elsewhere=_UNKNOWN_TO_CRON),
     "L alone": Message("{value} needs a weekday here, such as FRIL for the last Friday", elsewhere=_UNKNOWN_TO_CRON),
     "weekday forms": Message("{value} is not understood", "the forms are FRIL and MON#2", _UNKNOWN_TO_CRON),
+    "another day rule": Message("{value} is not understood", _DID_YOU_MEAN, _UNKNOWN_TO_CRON),
 }
 
 
@@ -208,6 +212,20 @@ E010 = _rule(
             _DID_YOU_MEAN,
             (HostMessage(PLAIN, "this is a calendar event of systemd", _DID_YOU_MEAN),),
         ),
+        "quotes": Message("the quotes do not belong to the expression", "remove them"),
+        "blanks in a field": Message("a field has no blanks in it", _DID_YOU_MEAN),
+        "zone at the end": Message(
+            "a zone stands in front of the fields",
+            _DID_YOU_MEAN,
+            (HostMessage(PLAIN, "a zone does not belong to the schedule", keeps_fix=False),),
+        ),
+        "moment": Message(
+            "one moment is written @once",
+            _DID_YOU_MEAN,
+            (HostMessage(PLAIN, "one moment is no schedule here", "write five fields", keeps_fix=False),),
+        ),
+        "command": Message(_COMMAND_HINT, "keep the five fields before it"),
+        "iCalendar": Message("this is a rule of iCalendar", "write fields such as 0 9 * * MON"),
         "comment": Message(
             "a comment does not belong to the expression",
             "remove it",
@@ -229,6 +247,7 @@ E010 = _rule(
         "@reboot": Message(
             "@reboot is a word of cron; here it is @start: once each time the machine has started", "write @start"
         ),
+        "no blank": Message("a blank is missing in {value}", _DID_YOU_MEAN),
         "misspelt nickname": Message("unknown alias {value}", _DID_YOU_MEAN, fix_is=SAME_WORD),
         "unknown nickname": Message("unknown alias {value}", "the words are {known}"),
         "repeating interval": Message(
@@ -273,6 +292,7 @@ E012 = _rule(
     {
         "once": Message("invalid datetime format {value}", "write 2027-03-01T09:00:00+09:00 or +20m"),
         "repeating": Message("invalid datetime format {value}", "write 2027-03-01T09:00:00"),
+        "no such moment": Message("{value} does not exist: {why}"),
         "offset at the end only": Message("{value} has no offset and the end has one", "write the offset at both"),
     },
 )
@@ -322,6 +342,8 @@ E015 = _rule(
     {
         "misspelt": Message("unknown option {value}", _DID_YOU_MEAN, fix_is=SAME_WORD),
         "unknown": Message("unknown option {value}", "the options are {known}"),
+        "zone": Message("a zone is no option", "write TZ={zone} in front of the schedule"),
+        "with an equals sign": Message("a colon stands between an option and its value", _DID_YOU_MEAN),
     },
 )
 E016 = _rule(
@@ -336,6 +358,7 @@ E016 = _rule(
         "misspelt duration": Message("expected duration, got {value}", _DID_YOU_MEAN),
         "not a duration": Message("expected duration, got {value}", "write a duration such as 1h30m"),
         "not a date": Message("expected date or datetime, got {value}", "write 2027-01-31 or 2027-01-31T09:00:00"),
+        "no such date": Message("{value} does not exist: {why}"),
         "not a count": Message("expected positive integer, got {value}"),
         "not a tag": Message("expected tags (a letter, then letters, digits, _ or -, joined by +), got {value}"),
     },

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from chronex.imports.command_names import name_of_command
-from chronex.imports.crontab import NOTE, MailChannels
+from chronex.imports.crontab import NO_ADDRESS, NOTE, MailChannels
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
 from chronex.timing.zones import Zone
 
@@ -36,7 +36,10 @@ def read_anacrontab(
             continue
         if variable := _VARIABLE.fullmatch(line):
             if variable[1] == "MAILTO":
-                notify = mail.notify(variable[2].strip("\"'"))
+                address = variable[2].strip("\"'")
+                notify = mail.notify(address)
+                if address and notify is None:
+                    found.lost.append(Lost(origin, line.strip(), NO_ADDRESS))
                 continue
             if variable[1] not in _SETTINGS:
                 env[variable[1]] = variable[2]

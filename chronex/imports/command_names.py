@@ -120,8 +120,8 @@ def _begun(words: list[str]) -> Iterator[list[str]]:
 
 def _of_words(words: list[str], depth: int) -> str:
     program = os.path.basename(words[0].rstrip("/")) or words[0]
-    if program in _ASIDE or depth > _MOST_DEPTH:
-        return ""
+    if program in _ASIDE or depth > _MOST_DEPTH or program.startswith(("-", "]")):
+        return ""  # the last are what follows a $(…) inside of a test
     if program in _WRAPPERS:
         return _wrapped(_WRAPPERS[program], program, words[1:], depth)
     if _INTERPRETERS.fullmatch(program):

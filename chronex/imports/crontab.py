@@ -6,16 +6,17 @@ import os
 import pwd
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from chronex.errors import UnknownZoneError
 from chronex.expr.fields import FIVE_FIELDS, FieldSpec, read_field
 from chronex.imports.command_names import name_of_command
+from chronex.imports.cron_host import CronHost, PamVariables
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
 from chronex.imports.oracle import CronPattern, instants, pattern_of, rules_of
-from chronex.jobfile.notify_table import MOST_ADDRESSES, SENDMAIL, is_mail_address
+from chronex.jobfile.notify_table import MOST_ADDRESSES, is_mail_address
 from chronex.lint.cron_grammar import CronField, CronReading, CronRefusal, read_schedule
 from chronex.lint.cron_programs import DEBIAN, CronProgram
 from chronex.lint.cron_variables import CronVariable, read_variable
@@ -59,9 +60,7 @@ DEFAULTS: dict[str, Any] = {"overlap": "allow", "recovery": "mark_missed"}
 _PATH, _SHELL = "/usr/bin:/bin", "/bin/sh"
 _ROOT = "/"
 _NO_TEXT = "it has bytes that are no UTF-8, and a job file can hold no others"
-_NO_ADDRESS = "that is no mail address; what commands print is kept by chronex logs, and notify tells of failures"
-# As the accounts of Debian have it that have no home, and never will.
-_NO_HOME = "/nonexistent"
+NO_ADDRESS = "that is no mail address; what commands print is kept by chronex logs, and notify tells of failures"
 # `1,15W`, of which Chronex does not know whether the W is for both, and `fridayL`.
 _OTHER_DAYS = "Chronex does not read days written like this; give each a line of its own, with short names"
 _CLOCK_NOTE = "what {} does on days on which the clock is set is not known; there its times may be others"
@@ -75,63 +74,8 @@ _CRON_SETTINGS = {
 }
 # Who it is, only cron says: a crontab cannot set these.
 _OF_THE_SYSTEM = ("LOGNAME", "USER")
-
-
-class CronHost(NamedTuple):
-    """The machine on which cron runs the commands: where its accounts live, and whether it can send mail.
-
-    `homes` are None for the accounts of this machine. `root` is None where directories cannot be looked for: a copy
-    of somebody's /etc has no homes, and all of them would seem to be missing. `knows_accounts` is true where a user
-    that is not found has no account: of a file from elsewhere nobody knows that.
-    """
-
-    homes: Mapping[str, str] | None = None
-    root: Path | None = None
-    sends_mail: bool = False
-    knows_accounts: bool = False
-
-    @classmethod
-    def of_tree(cls, root: Path, etc: Path) -> CronHost:
-        """The machine whose files lie there; what they do not tell, this machine does."""
-        sends_mail = any((root / path.lstrip("/")).exists() for path in SENDMAIL)
-        homes = None if root == Path("/") else _homes_in(etc / "passwd")
-        if homes is None:
-            return cls(None, Path("/"), sends_mail, root == Path("/"))
-        return cls(homes, root if (root / "root").is_dir() else None, sends_mail, knows_accounts=True)
-
-    def home_of(self, user: str | None) -> str | None:
-        """Of this process's own user where none is named; None where nobody knows the account."""
-        if self.homes is not None:
-            return self.homes.get(user or "root")
-        try:
-            return (pwd.getpwuid(os.getuid()) if user is None else pwd.getpwnam(user)).pw_dir
-        except KeyError:
-            return None
-
-    def uid_of(self, user: str) -> int | None:
-        """Only of an account of this machine: that is the one whose files are looked at."""
-        try:
-            return None if self.homes is not None else pwd.getpwnam(user).pw_uid
-        except KeyError:
-            return None
-
-    def has_no_account(self, user: str | None) -> bool:
-        """Whether it is certain that nobody is called so there."""
-        return user is not None and self.knows_accounts and self.home_of(user) is None
-
-    def lacks(self, directory: str) -> bool:
-        """Whether it is certain that the directory is not there."""
-        if directory == _NO_HOME or self.root is None:
-            return directory == _NO_HOME
-        return not (self.root / directory.lstrip("/")).is_dir()
-
-
-def _homes_in(passwd: Path) -> dict[str, str] | None:
-    try:
-        lines = passwd.read_text("utf-8", "surrogateescape").splitlines()
-    except OSError:
-        return None
-    return {parts[0]: parts[5] for parts in (line.split(":") for line in lines) if len(parts) > 6}
+# What cron puts in the place of what PAM says, whether a crontab sets it or not.
+_OF_CRON = ("HOME", "PATH", "SHELL")
 
 
 class CrontabFile(NamedTuple):
@@ -161,6 +105,7 @@ class _Context(NamedTuple):
     notify: dict[str, Any] | None = None
     # No MAILTO so far: the account of each job is sent its mail.
     mails_account: bool = False
+    pam: PamVariables = PamVariables({})
 
 
 def read_crontab(
@@ -170,7 +115,8 @@ def read_crontab(
     mail = mail or MailChannels()
     found = Import("crontab", zone.name, {}, [], [], channels=mail.tables)
     mails_account = file.program.mails_account and file.host is not None and file.host.sends_mail
-    names, context = names or JobNames(), _Context({}, zone, file, mails_account=mails_account)
+    pam = file.host.variables_for(file.program) if file.host is not None else PamVariables({})
+    names, context = names or JobNames(), _Context({}, zone, file, mails_account=mails_account, pam=pam)
     faults, by_release = list[str](), list[str]()
     for number, line in enumerate(lines_of(text), 1):
         origin, stripped = file.line(number), line.strip()
@@ -247,7 +193,7 @@ def _with_mail(context: _Context, value: str, origin: str, lost: list[Lost], mai
     """Whom the jobs below tell; nobody where it is empty."""
     notify = mail.notify(value) if value else None
     if value and notify is None:
-        lost.append(Lost(origin, f"MAILTO={value}", _NO_ADDRESS))
+        lost.append(Lost(origin, f"MAILTO={value}", NO_ADDRESS))
     return context._replace(comment=(), notify=notify, mails_account=False)
 
 
@@ -326,7 +272,7 @@ def _entry(line: str, origin: str, context: _Context, names: JobNames, mail: Mai
         zone=context.zone,
         source_instants=lambda start, end: instants(pattern, rules, context.zone, start, end),
         notes=tuple(notes),
-        differs=_carriage_return(line, program),
+        differs=_differs(line, found, context),
         clock_note="" if program.clock_rule_is_known else _CLOCK_NOTE.format(program.title),
     )
 
@@ -334,15 +280,25 @@ def _entry(line: str, origin: str, context: _Context, names: JobNames, mail: Mai
 def _at_boot(line: str, found: _Line, origin: str, context: _Context, names: JobNames) -> Imported:
     table = _table("@start", found, context)
     name = _name(found, context.file, names)
-    notes, differs = tuple(_notes(found, context)), _carriage_return(line, context.file.program)
+    notes, differs = tuple(_notes(found, context)), _differs(line, found, context)
     times = "once for each boot, as cron does it"
     return Imported(name, origin, table, context.zone, notes=notes, differs=differs, times=times)
 
 
-def _carriage_return(line: str, program: CronProgram) -> tuple[str, ...]:
-    if not line.endswith("\r") or not program.keeps_carriage_returns:
-        return ()
-    return (f"{program.title} hands the carriage return at the end of the line to the command; here it is left out",)
+def _differs(line: str, found: _Line, context: _Context) -> tuple[str, ...]:
+    return tuple(_differences(line, found, context))
+
+
+def _differences(line: str, found: _Line, context: _Context) -> Iterator[str]:
+    program = context.file.program
+    if line.endswith("\r") and program.keeps_carriage_returns:
+        yield f"{program.title} hands the carriage return at the end of the line to the command; here it is left out"
+    account = found.user or _own_name()
+    for name in sorted(program.keeps & context.env.keys()):
+        if context.env[name] != account:
+            yield f"{program.title} hands on {name}={context.env[name]}; here {name} is always the account, {account}"
+    if context.pam.unread:
+        yield f"{context.pam.unread} gives variables to the commands of {program.title}; add them to env"
 
 
 def _own_name() -> str:
@@ -356,6 +312,8 @@ def _own_name() -> str:
 def _notes(found: _Line, context: _Context) -> Iterator[str]:
     if context.notify is not None:
         yield NOTE
+    if context.pam.files:
+        yield f"env has the variables of {' and '.join(context.pam.files)}, as they are now"
     host = context.file.host
     if host is not None and found.user is not None and host.home_of(found.user) is None:
         yield f"there is no user {found.user} here; the job fails until there is one"
@@ -429,7 +387,8 @@ def _both_days(schedule: str, pattern: CronPattern, text: str) -> dict[str, Any]
 def _table(schedule: str, found: _Line, context: _Context) -> dict[str, Any]:
     zone = f"TZ={context.zone.name} " if context.zone_is_own else ""
     script, stdin = _script_and_input(found.command, context.file.program)
-    env = {name: value for name, value in context.env.items() if name not in _OF_THE_SYSTEM}
+    theirs = {name: value for name, value in context.pam.values.items() if name not in _OF_CRON}
+    env = {name: value for name, value in (theirs | context.env).items() if name not in _OF_THE_SYSTEM}
     shell = env.setdefault("SHELL", _SHELL)
     env.setdefault("PATH", _PATH)
     table: dict[str, Any] = {"schedule": f"{zone}{schedule.lower() if schedule[0] == '@' else schedule}"}

@@ -38,6 +38,8 @@ _WHY_CHANNELS = (
     "Whom cron sent what commands printed. Mail goes to the server of this machine, or to that of [scheduler.smtp];\n"
     "# `chronex notify test NAME` tries it."
 )
+# A schedule that stands alone, or one of a list.
+_SCHEDULE_LINE = re.compile(r'( *)(?:schedule = )?"')
 _DAY = 86_400
 _MONTH = 30 * _DAY
 _OFTEN = 60  # starts in an hour
@@ -130,8 +132,8 @@ def with_accepted_warnings(text: str, zone: str, now_s: int) -> str:
             codes.setdefault(document.position(each.start)[0], set()).add(each.code)
     lines = []
     for number, line in enumerate(text.split("\n"), start=1):
-        if number in codes and line.startswith("schedule = "):
-            lines.append(f"# chronex: ignore[{', '.join(sorted(codes[number]))}] as it ran before")
+        if number in codes and (found := _SCHEDULE_LINE.match(line)):
+            lines.append(f"{found[1]}# chronex: ignore[{', '.join(sorted(codes[number]))}] as it ran before")
         lines.append(line)
     return "\n".join(lines)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from chronex.errors import UnknownZoneError
+from chronex.errors import ExpressionError, UnknownZoneError
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
 from chronex.imports.oracle import KUBERNETES, instants, pattern_of
+from chronex.lint.kubernetes_grammar import read_for_kubernetes
 from chronex.lint.yaml_nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
+from chronex.timing import parse
 from chronex.timing.zones import Zone, load_zone, utc_zone
 
 _CONCURRENCY = {"Allow": "allow", "Forbid": "skip", "Replace": "cancel_running"}
@@ -49,16 +52,17 @@ def _text(node: YamlMapping | None, *path: str) -> str:
 
 def _cron_job(node: YamlMapping, names: JobNames) -> Imported | Lost:
     name, spec = _text(node, "metadata", "name") or "cronjob", node.mapping("spec")
-    schedule = " ".join(_text(spec, "schedule").split())
+    written = _text(spec, "schedule")
+    schedule = _as_taken(written)
     origin = f"CronJob {name}"
-    pattern = pattern_of(schedule, KUBERNETES)
+    pattern = pattern_of(written, KUBERNETES)
     if spec is not None and schedule.startswith("@every "):
         table, lost = _table(spec, schedule)
         note = ("counts from when it is applied",)
         why = "an interval has no times to compare"
         return Imported(names.give(name), origin, table, utc_zone(), differs=note, lost=tuple(lost), times=why)
     if spec is None or pattern is None:
-        return Lost(origin, schedule, "Kubernetes itself does not understand this schedule")
+        return Lost(origin, " ".join(written.split()), "Kubernetes itself does not understand this schedule")
     zone_name = _text(spec, "timeZone")
     try:
         zone = load_zone(zone_name) if zone_name else utc_zone()
@@ -75,6 +79,19 @@ def _cron_job(node: YamlMapping, names: JobNames) -> Imported | Lost:
         notes=notes,
         lost=tuple(lost),
     )
+
+
+def _as_taken(written: str) -> str:
+    """The text as it stands where Chronex reads it as the controller does, else in words that mean the same; empty
+    where the controller refuses it."""
+    taken = read_for_kubernetes(written)
+    if taken is None or taken.text is None:
+        return ""
+    plain = " ".join(written.split())
+    try:
+        return plain if parse(plain) == parse(taken.text) else taken.text
+    except ExpressionError:
+        return taken.text
 
 
 def _table(spec: YamlMapping, schedule: str) -> tuple[dict[str, Any], list[str]]:
@@ -99,9 +116,16 @@ def _number(text: str) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-# Of a pod and of a container, what a command on this machine does not have.
+# Of a job, a pod and a container, what a command on this machine does not have.
+_OF_THE_JOB = ("parallelism", "completions", "completionMode", "podFailurePolicy", "successPolicy")
 _OF_THE_POD = ("initContainers", "volumes", "serviceAccountName", "nodeSelector", "affinity", "securityContext")
+_ORDINARY = ("1", "NonIndexed")
+_REFERENCE = re.compile(r"(?<!\$)\$\([A-Za-z_][A-Za-z0-9_.-]*\)")
 _OF_THE_CONTAINER = ("resources", "volumeMounts", "envFrom", "securityContext", "workingDir")
+
+
+def _is_said(job: YamlMapping, key: str) -> bool:
+    return job.get(key) is not None and _text(job, key) not in _ORDINARY
 
 
 def _containers(job: YamlMapping | None, table: dict[str, Any]) -> list[str]:
@@ -110,6 +134,7 @@ def _containers(job: YamlMapping | None, table: dict[str, Any]) -> list[str]:
     pod = template.mapping("spec") if template else None
     containers = [node for node in (pod.sequence("containers") if pod else []) if isinstance(node, YamlMapping)]
     lost = [f"the image {_text(node, 'image')}: its command runs on this machine" for node in containers]
+    lost += [f"{key} of the job" for key in _OF_THE_JOB if job is not None and _is_said(job, key)]
     lost += [f"{key} of the pod" for key in _OF_THE_POD if pod is not None and pod.get(key) is not None]
     names, tasks = JobNames(), []
     for node in containers:
@@ -118,10 +143,14 @@ def _containers(job: YamlMapping | None, table: dict[str, Any]) -> list[str]:
         if not command:
             lost.append("a container has no command of its own (its image has): put one into run")
             command = ("false",)
-        task: dict[str, Any] = {"name": name, "run": list(command)}
+        if any(_REFERENCE.search(word) for word in command):
+            lost.append(f"$(…) of the container {name}: Kubernetes puts the variable there, a shell would run it")
+        task: dict[str, Any] = {"name": name, "run": [word.replace("$$(", "$(") for word in command]}
         task |= _environment(node, lost)
         tasks.append(task)
         lost += [f"{key} of the container {name}" for key in _OF_THE_CONTAINER if node.get(key) is not None]
+    if len(tasks) > 1:
+        table["mode"] = "parallel"  # as in a pod
     table["tasks"] = tasks or [{"name": "main", "run": ["false"]}]
     return lost if tasks else [*lost, "no container was found: put a command into run"]
 

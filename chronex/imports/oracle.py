@@ -19,8 +19,10 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import NamedTuple
 
+from chronex.imports.kubernetes_calendar import kubernetes_instants
 from chronex.lint.cron_grammar import CronRefusal, read_schedule
 from chronex.lint.cron_programs import DEBIAN, CronProgram
+from chronex.lint.kubernetes_grammar import read_for_kubernetes
 from chronex.text.instants import EPOCH_ORDINAL
 from chronex.timing.zones import Zone
 
@@ -112,16 +114,17 @@ def pattern_of(text: str, rules: CronRules) -> CronPattern | None:
     """The fields as the source reads them; None where it refuses the text or never fires, or for no calendar."""
     if rules.program is not None:
         return _pattern_of_cron(text, rules.program)
-    fields = _NICKNAMES.get(text.strip().lower(), text).split()
+    taken = read_for_kubernetes(text)
+    fields = [] if taken is None or taken.text is None else _NICKNAMES.get(taken.text, taken.text).split()
     if len(fields) != 5:
         return None
-    ranges = ((0, 59, ()), (0, 23, ()), (1, 31, ()), (1, 12, _MONTHS), (0, 7, _WEEKDAYS))
+    ranges = ((0, 59, ()), (0, 23, ()), (1, 31, ()), (1, 12, _MONTHS), (0, 6, _WEEKDAYS))
     read = [_field(field, *bounds) for field, bounds in zip(fields, ranges, strict=True)]
     if any(values is None for values in read):
         return None
     minutes, hours, days, months, weekdays = (values or frozenset() for values in read)
     return CronPattern(
-        minutes, hours, days, months, frozenset(value % 7 for value in weekdays),
+        minutes, hours, days, months, weekdays,
         free_days=_is_free(fields[2], rules), free_weekdays=_is_free(fields[4], rules),
         has_star=fields[0].startswith("*") or fields[1].startswith("*"),
     )  # fmt: skip
@@ -178,6 +181,16 @@ def _value(text: str, low: int, names: tuple[str, ...]) -> int | None:
 
 def instants(pattern: CronPattern, rules: CronRules, zone: Zone, start: int, end: int) -> Iterator[int]:
     """Every UTC second in [start, end) at which the source fires, in order."""
+    if rules.program is None:
+        wanted = (pattern.minutes, pattern.hours, pattern.months, pattern.holds_on)
+        yield from kubernetes_instants(
+            wanted, zone, start, end, lambda since, until: _instants(pattern, rules, zone, since, until)
+        )
+    else:
+        yield from _instants(pattern, rules, zone, start, end)
+
+
+def _instants(pattern: CronPattern, rules: CronRules, zone: Zone, start: int, end: int) -> Iterator[int]:
     times = sorted(hour * 3600 + minute * 60 for hour in pattern.hours for minute in pattern.minutes)
     day = (start + zone.offset_at(start)) // _DAY - 1
     last = (end + zone.offset_at(end)) // _DAY + 1

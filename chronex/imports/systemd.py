@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -18,6 +20,14 @@ _MICRO = 1_000_000
 _CRON_WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 _SAME_RULES = {"gap": "skip", "overlap": "first"}
 _MONOTONIC = ("OnBootSec", "OnStartupSec", "OnActiveSec", "OnUnitInactiveSec")
+_BESIDE = "systemd runs the unit once at a time; here its calendars are jobs that may run beside each other"
+_PASSES_OVER = (
+    "of steps such as 3/8, systemd up to 258 can pass over the first of a year (before 252 also of a month, day or"
+    " hour); here they run"
+)
+_TIMES = (*_MONOTONIC, "OnCalendar", "OnUnitActiveSec")
+# What the system's manager gives to every service; the daemon's own may be another one.
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _IGNORED = {"AccuracySec": "1s", "WakeSystem": "false", "RemainAfterElapse": "", "FixedRandomDelay": "false"}
 
 
@@ -34,9 +44,19 @@ _SPECIFIER = re.compile(r"%(.)")  # also %%, so that its second mark begins noth
 
 
 class Timer(NamedTuple):
+    """`is_of_user`: a user's own manager runs it, which has another PATH than that of the system."""
+
     name: str
     timer: Unit
     service: Unit | None
+    is_of_user: bool = False
+
+
+class Masked(NamedTuple):
+    """A timer that has not run, because it or its service is a link to /dev/null: `unit` says which."""
+
+    name: str
+    unit: str
 
 
 def read_timers(timers: list[Timer], zone: Zone, names: JobNames | None = None) -> Import:
@@ -48,23 +68,39 @@ def read_timers(timers: list[Timer], zone: Zone, names: JobNames | None = None) 
 
 
 def read_unit(text: str) -> Unit:
-    """Sections of keys with all their values; an empty value starts a list anew, as in systemd."""
+    """Sections of keys with all their values; an empty value starts a list anew, and for a time all lists of times,
+    as in systemd."""
     unit: Unit = {}
     section: dict[str, list[str]] = {}
-    for line in re.sub(r"\\\r?\n", " ", text).splitlines():
+    for line in _joined_lines(text):
+        if line[0] == "[" and line[-1] == "]":
+            section = unit.setdefault(line[1:-1], {})
+        elif "=" in line:
+            key, _, value = (part.strip() for part in line.partition("="))
+            if value:
+                section.setdefault(key, []).append(value)
+            for other in () if value else (*_TIMES, key) if key in _TIMES else (key,):
+                section.get(other, []).clear()
+    return unit
+
+
+def _joined_lines(text: str) -> Iterator[str]:
+    """Without comments, which end with their line, also inside of a line that goes on."""
+    begun = ""
+    for line in text.splitlines():
         stripped = line.strip()
         if not stripped or stripped[0] in "#;":
+            if begun and not stripped:
+                yield begun
+                begun = ""
             continue
-        if stripped[0] == "[" and stripped[-1] == "]":
-            section = unit.setdefault(stripped[1:-1], {})
-        elif "=" in stripped:
-            key, _, value = stripped.partition("=")
-            values = section.setdefault(key.strip(), [])
-            if value.strip():
-                values.append(value.strip())
-            else:
-                values.clear()
-    return unit
+        if stripped.endswith("\\"):
+            begun += f"{stripped[:-1]} "
+            continue
+        yield f"{begun}{stripped}"
+        begun = ""
+    if begun.strip():
+        yield begun.strip()
 
 
 def timers_in(paths: list[Path]) -> Iterator[Timer]:
@@ -72,26 +108,46 @@ def timers_in(paths: list[Path]) -> Iterator[Timer]:
     for path in paths:
         files = sorted(path.glob("*.timer")) if path.is_dir() else [path]
         for file in files:
-            yield timer_of(file, [file.parent])
+            timer = timer_of(file, [file.parent])
+            if isinstance(timer, Timer):
+                yield timer
 
 
-def timer_of(file: Path, directories: list[Path], name: str = "") -> Timer:
+def timer_of(file: Path, directories: list[Path], name: str = "") -> Timer | Masked:
     """The timer with its service, which is looked for in these directories, the first one before the others. `name`
     is that of an instance, `backup@main.timer`, whose file is that of its template."""
     name = name or file.name
-    timer = read_unit(_of_instance(_text_with_dropins(file, directories), name))
+    if _is_masked(file):
+        return Masked(name, name)
+    timer = _unit_of(file, directories, name)
     wanted = Path(_last(timer.get("Timer", {}), "Unit") or f"{name.removesuffix('.timer')}.service").name
-    service = unit_file(wanted, directories)
+    service, is_of_user = unit_file(wanted, directories), file.parent.parts[-2:] == ("systemd", "user")
     if service is None:
-        return Timer(name, timer, None)
-    return Timer(name, timer, read_unit(_of_instance(_text_with_dropins(service, directories), wanted)))
+        return Timer(name, timer, None, is_of_user)
+    if _is_masked(service):
+        return Masked(name, wanted)
+    return Timer(name, timer, _unit_of(service, directories, wanted), is_of_user)
 
 
 def unit_file(name: str, directories: list[Path]) -> Path | None:
-    """The file of the unit, or that of its template where it is an instance."""
+    """The file of the unit, or that of its template where it is an instance. A masked unit is found too: whatever
+    lies behind it does not count."""
     template = _INSTANCE.sub(r"\1@\3", name)
     names = dict.fromkeys((name, template))
-    return next((place / each for each in names for place in directories if (place / each).is_file()), None)
+    return next((place / each for each in names for place in directories if _is_unit(place / each)), None)
+
+
+def _is_unit(path: Path) -> bool:
+    return path.is_file() or _is_masked(path)
+
+
+def _is_masked(path: Path) -> bool:
+    """`systemctl mask` makes such a link; an empty file means the same."""
+    return os.path.realpath(path) == os.devnull or (path.is_file() and path.stat().st_size == 0)
+
+
+def _unit_of(file: Path, directories: list[Path], name: str) -> Unit:
+    return read_unit(_of_instance(_text_with_dropins(file, directories, name), name))
 
 
 def _of_instance(text: str, unit: str) -> str:
@@ -103,13 +159,15 @@ def _of_instance(text: str, unit: str) -> str:
     return _SPECIFIER.sub(lambda mark: values.get(mark[1], mark[0]), text)
 
 
-def _text_with_dropins(file: Path, directories: list[Path]) -> str:
-    """The unit, then what `NAME.d/*.conf` beside it says; a name in an earlier directory hides the same later."""
+def _text_with_dropins(file: Path, directories: list[Path], name: str) -> str:
+    """The unit, then what `NAME.d/*.conf` says, of the template and of the instance; a name in an earlier directory
+    hides the same later."""
     found: dict[str, Path] = {}
-    for place in directories:
-        for dropin in sorted((place / f"{file.name}.d").glob("*.conf")):
-            found.setdefault(dropin.name, dropin)
-    files = [file, *(found[name] for name in sorted(found))]
+    for unit in dict.fromkeys((name, file.name)):
+        for place in directories:
+            for dropin in sorted((place / f"{unit}.d").glob("*.conf")):
+                found.setdefault(dropin.name, dropin)
+    files = [file, *(found[each] for each in sorted(found))]
     return "\n".join(each.read_text("utf-8", "replace") for each in files)
 
 
@@ -121,9 +179,14 @@ def _timer(timer: Timer, zone: Zone, names: JobNames, found: Import) -> None:
     section = timer.timer.get("Timer", {})
     found.lost.extend(_lost_keys(timer.name, section))
     shared = _shared(timer, section)
-    for event_text in section.get("OnCalendar", []):
-        entry = _calendar(event_text, timer.name, zone, shared, names)
-        found.add(entry)
+    events = list[_Calendar]()
+    for text in section.get("OnCalendar", []):
+        event = _event(text, timer.name, zone, shared.jitter)
+        if isinstance(event, Lost):
+            found.lost.append(event)
+        elif event not in events:
+            events.append(event)
+    found.jobs.extend(_calendar_jobs(events, timer.name, zone, shared, names))
     for text in section.get("OnUnitActiveSec", []):
         ms = span_ms(text)
         if ms:
@@ -132,6 +195,8 @@ def _timer(timer: Timer, zone: Zone, names: JobNames, found: Import) -> None:
             note = "counts from when the job is applied, not from the last start of the unit"
             why = "an interval has no times to compare"
             found.jobs.append(Imported(name, timer.name, table, zone, differs=(note,), lost=shared.lost, times=why))
+        else:
+            found.lost.append(Lost(timer.name, f"OnUnitActiveSec={text}", "not a span of time"))
 
 
 def _lost_keys(name: str, section: Mapping[str, list[str]]) -> Iterator[Lost]:
@@ -144,7 +209,16 @@ def _lost_keys(name: str, section: Mapping[str, list[str]]) -> Iterator[Lost]:
                 yield Lost(name, f"{key}={value}", "has no equivalent; Chronex starts jobs at their second")
 
 
-def _calendar(text: str, origin: str, zone: Zone, shared: _Shared, names: JobNames) -> Imported | Lost:
+class _Calendar(NamedTuple):
+    """One OnCalendar=. `extra` are the keys that its job must have beside the schedule."""
+
+    schedule: str
+    extra: dict[str, Any]
+    elapses: CalendarSchedule
+    differs: str = ""
+
+
+def _event(text: str, origin: str, zone: Zone, jitter: str) -> _Calendar | Lost:
     event, faults = parse_calendar(text)
     if event is None:
         return Lost(origin, f"OnCalendar={text}", faults[0].message)
@@ -153,17 +227,63 @@ def _calendar(text: str, origin: str, zone: Zone, shared: _Shared, names: JobNam
         return Lost(origin, f"OnCalendar={text}", f"no expression says this: {translated.lost}")
     own = load_zone(event.zone) if event.zone else zone
     prefix = f"TZ={own.name} " if event.zone else ""
-    schedule = f"{prefix}{translated.schedule}{shared.jitter}"
-    table = {"schedule": schedule, **shared.table, **translated.extra, "dst": dict(_SAME_RULES)}
-    elapses: Instants = partial(_elapses, CalendarSchedule(event, own))
-    return Imported(names.give(origin.removesuffix(".timer")), origin, table, own, elapses, lost=shared.lost)
+    schedule = f"{prefix}{translated.schedule}{jitter}"
+    differs = _PASSES_OVER if passes_over_times(event) else ""
+    return _Calendar(schedule, translated.extra, CalendarSchedule(event, own), differs)
 
 
-def _elapses(schedule: CalendarSchedule, start: int, end: int) -> Iterator[int]:
-    for ms in schedule.instants(start * 1000 - 1):
+def _calendar_jobs(
+    events: list[_Calendar], origin: str, zone: Zone, shared: _Shared, names: JobNames
+) -> Iterator[Imported]:
+    """One job for all of them: a time that two name starts the unit once. Only where they need different keys they
+    are several, and of those nothing keeps one from running beside another."""
+    is_one = all(event.extra == events[0].extra for event in events)
+    groups = [events] if is_one else [[event] for event in events]
+    for group in filter(None, groups):
+        schedules = [event.schedule for event in group]
+        table = {"schedule": schedules if len(schedules) > 1 else schedules[0], **shared.table, **group[0].extra,
+                 "dst": dict(_SAME_RULES)}  # fmt: skip
+        own = group[0].elapses.zone if len(group) == 1 else zone
+        elapses: Instants = partial(_elapses, [event.elapses for event in group])
+        name = names.give(origin.removesuffix(".timer"))
+        differs = [*dict.fromkeys(event.differs for event in group if event.differs), *([] if is_one else [_BESIDE])]
+        yield Imported(name, origin, table, own, elapses, differs=tuple(differs), lost=shared.lost)
+
+
+def passes_over_times(event: CalendarEvent) -> bool:
+    """Whether systemd adds a step beyond the end of a month, day, hour or minute, and goes on from where that comes
+    out: after 27 December `3/8` came to the 35th, which is 4 January, and the 3rd was passed over. Seen with 252,
+    where it is the end of a year alone; earlier it was every one."""
+    spans: list[tuple[Values, int, int]] = [
+        *((() if event.from_end else event.days, 1, length) for length in (28, 29, 30, 31)),
+        (event.hours, 0, 23),
+        (event.minutes, 0, 59),
+        (event.micros, 0, 60 * _MICRO - 1),
+    ]
+    return any(
+        _passes_over(chain, first, last)
+        for values, first, last in spans
+        for chain in values or ()
+        if chain.step and chain.stop is None
+    )
+
+
+def _passes_over(chain: Chain, first: int, last: int) -> bool:
+    """Whether the first step beyond the last value comes out behind the first value. Where the last one is one of the
+    steps, the search goes on with the next month or day from its beginning."""
+    steps, left = divmod(last - chain.start, chain.step)
+    beyond = chain.start + (steps + 1) * chain.step - last - 1 + first
+    return left != 0 and beyond > chain.start
+
+
+def _elapses(schedules: list[CalendarSchedule], start: int, end: int) -> Iterator[int]:
+    last = None
+    for ms in heapq.merge(*(schedule.instants(start * 1000 - 1) for schedule in schedules)):
         if ms >= end * 1000:
             return
-        yield ms // 1000
+        if ms != last:
+            yield ms // 1000
+        last = ms
 
 
 def _jitter(section: Mapping[str, list[str]]) -> str:
@@ -182,7 +302,14 @@ def _shared(timer: Timer, section: Mapping[str, list[str]]) -> _Shared:
     if timer.service is None:
         table["run"] = ["false"]
         return _Shared(table, jitter, ("its service was not found: put a command into run",))
-    lost = (*read_service(timer.service.get("Service", {}), table), *unit_conditions(timer.service.get("Unit", {})))
+    lost = (
+        *read_service(timer.service.get("Service", {}), table),
+        *dict.fromkeys(
+            each for unit in (timer.service, timer.timer) for each in unit_conditions(unit.get("Unit", {}))
+        ),
+    )
+    if not timer.is_of_user:
+        table.setdefault("env", {}).setdefault("PATH", _SYSTEM_PATH)
     return _Shared(table, jitter, lost)
 
 

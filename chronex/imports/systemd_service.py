@@ -4,7 +4,6 @@ named: a unit has some two hundred settings, and none of them may go without a w
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,8 +14,10 @@ _UNITS_MS = {
     "m": 60_000, "min": 60_000, "minute": 60_000, "minutes": 60_000, "h": 3_600_000, "hr": 3_600_000,
     "hour": 3_600_000, "hours": 3_600_000, "d": 86_400_000, "day": 86_400_000, "days": 86_400_000,
     "w": 604_800_000, "week": 604_800_000, "weeks": 604_800_000,
+    "M": 2_629_800_000, "month": 2_629_800_000, "months": 2_629_800_000,
+    "y": 31_557_600_000, "year": 31_557_600_000, "years": 31_557_600_000,
 }  # fmt: skip
-_SPAN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)")
+_SPAN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)")
 
 
 def span_ms(text: str) -> int:
@@ -57,20 +58,37 @@ _MOST_SHOWN = 8
 def read_service(section: Section, table: dict[str, Any]) -> Iterator[str]:
     """Put the service into the table of a job; what is lost of it, in words."""
     yield from _commands(section, table)
-    directory = _last(section, "WorkingDirectory").lstrip("-")
-    table["directory"] = directory or _DEFAULT_DIRECTORY
     yield from _account(section, table)
+    yield from _directory(section, table)
     yield from _variables(section, table)
     yield from _limits(section, table)
-    if limit := span_ms(_last(section, "TimeoutStartSec") or _last(section, "RuntimeMaxSec")):
-        table["execution_timeout"] = f"{limit}ms"
-    if grace := span_ms(_last(section, "TimeoutStopSec")):
-        table["grace_period"] = f"{grace}ms"
+    yield from _times(section, table)
     for key in ("WorkingDirectory", "Environment", "EnvironmentFile"):
         for value in section.get(key, []):
             if "%" in value.replace("%%", ""):
                 yield f"{key}={value}: specifiers such as %h are not expanded"
     yield from _unread(section)
+
+
+def _times(section: Section, table: dict[str, Any]) -> Iterator[str]:
+    """Of a oneshot each command is bounded by the time that its start may take, because it is a start until it ends.
+    Of other types that time bounds no command, and RuntimeMaxSec= does; of a oneshot that says nothing."""
+    is_oneshot = _last(section, "Type") == "oneshot"
+    limit = ("TimeoutStartSec", "task_timeout") if is_oneshot else ("RuntimeMaxSec", "execution_timeout")
+    for setting, key in (limit, ("TimeoutStopSec", "grace_period")):
+        text = _last(section, setting)
+        if ms := span_ms(text):
+            table[key] = f"{ms}ms"
+        elif text not in ("", "infinity") and text.strip("0"):
+            yield f"{setting}={text}: not a span of time"
+
+
+def _directory(section: Section, table: dict[str, Any]) -> Iterator[str]:
+    text = _last(section, "WorkingDirectory")
+    directory = text.removeprefix("-") or _DEFAULT_DIRECTORY
+    table["directory"] = f"~{table.get('user', 'root')}" if directory == "~" else directory
+    if text.startswith("-"):
+        yield f"WorkingDirectory={text}: it may be missing to systemd; here it must be there"
 
 
 def unit_conditions(unit: Section) -> Iterator[str]:
@@ -98,12 +116,17 @@ def _commands(section: Section, table: dict[str, Any]) -> Iterator[str]:
     if not tasks:
         yield "it has no ExecStart: put a command into run"
     for text in commands:
+        if unquoted(text) is None:
+            yield f"{text}: a quote is not closed"
         if "%" in text.replace("%%", ""):
             yield f"{text}: specifiers such as %h are not expanded"
         if "$" in text.replace("$$", ""):
             yield f"{text}: variables are not expanded without a shell"
         if any(mark in _prefixes(text) for mark in "@+!"):
             yield f"{text}: {_prefixes(text)} before the command is not carried over"
+    if _last(section, "Type") != "oneshot":
+        for line in section.get("ExecStartPost", []):
+            yield f"ExecStartPost={line}: systemd runs it when the command has begun, here it follows its end"
 
 
 def _separated(line: str) -> list[str]:
@@ -138,10 +161,52 @@ def _task(number: int, text: str) -> dict[str, Any]:
 
 
 def _words(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return text.split()
+    words = unquoted(text)
+    return text.split() if words is None else [";" if word == "\\;" else word for word in words]
+
+
+_ESCAPES = {
+    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "s": " ",
+    "\\": "\\", '"': '"', "'": "'",
+}  # fmt: skip
+_BY_NUMBER = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3})")
+
+
+def unquoted(text: str) -> list[str] | None:
+    """The words of a line as systemd takes them apart; None where a quote is not closed, and it ignores the line.
+
+    Escapes are those of C, outside and inside of both quotes; a backslash that begins none stays.
+    """
+    words: list[str] = []
+    word: str | None = None
+    quote, at = "", 0
+    while at < len(text):
+        char, at = text[at], at + 1
+        if char == "\\":
+            put, at = _escape(text, at)
+            word = (word or "") + put
+        elif quote and char == quote:
+            quote = ""
+        elif not quote and char in "\"'":
+            quote, word = char, word or ""
+        elif quote or not char.isspace():
+            word = (word or "") + char
+        elif word is not None:
+            words.append(word)
+            word = None
+    if word is not None:
+        words.append(word)
+    return None if quote else words
+
+
+def _escape(text: str, at: int) -> tuple[str, int]:
+    """What stands for the escape that begins here, behind its backslash, and where the text goes on."""
+    if number := _BY_NUMBER.match(text, at):
+        code = int(number[number.lastindex or 0], 8 if number[4] else 16)
+        if 0 < code < 0x110000:
+            return chr(code), number.end()
+    char = text[at : at + 1]
+    return _ESCAPES.get(char, f"\\{char}"), at + 1
 
 
 # -- as whom, with what, within what -------------------------------------------------------------------------------
@@ -166,7 +231,9 @@ def _account(section: Section, table: dict[str, Any]) -> Iterator[str]:
 
 
 def _variables(section: Section, table: dict[str, Any]) -> Iterator[str]:
-    env = dict(word.partition("=")[::2] for line in section.get("Environment", []) for word in _words(line))
+    lines = section.get("Environment", [])
+    yield from (f"Environment={line}: a quote is not closed" for line in lines if unquoted(line) is None)
+    env = dict(word.partition("=")[::2] for line in lines for word in unquoted(line) or ())
     good = {name: value for name, value in env.items() if _VARIABLE.fullmatch(name)}
     if good:
         table["env"] = good

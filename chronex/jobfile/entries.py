@@ -62,7 +62,7 @@ class TooManyProblemsError(Exception):
     """The file has more problems than a person reads, so reading stops."""
 
 
-class PlacesNeededError(Exception):
+class PositionsNeededError(Exception):
     """There is something to say about a text whose places were not looked for: it is read again with them."""
 
 
@@ -144,7 +144,7 @@ class Sheet:
 
     def _problem(self, span: TextSpan, message: str, hint: str, code: str) -> Problem:
         if not self.is_placed:
-            raise PlacesNeededError
+            raise PositionsNeededError
         line, column = self.lines.line_and_column(span.start)
         end = min(span.end, self.lines.end_of_line(line))
         if self.text[end - 1 : end] == "\r":

@@ -247,7 +247,7 @@ def warn_unknown_parents(jobs_entry: Entry, jobs: Sequence[Job]) -> None:
 FileText = tuple[str, bytes]
 
 
-def place_of_parent(files: Iterable[FileText], job: str, parent: str) -> str:
+def position_of_parent(files: Iterable[FileText], job: str, parent: str) -> str:
     """`FILE:LINE:COLUMN` of the name of the parent; empty where none of the files has it."""
     for path, text in files:
         if job.encode() not in text:

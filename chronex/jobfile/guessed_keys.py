@@ -76,7 +76,9 @@ _LOCK = (
     'overlap keeps a job from itself; for others write [groups.NAME] with limit = 1, and groups = ["NAME"] in each'
 )
 _DAYS = 'write [calendars.NAME] with holidays, dates or ics, and except = ["NAME"] in the job'
-_TOLD = '[notify.ops] with mail = "…" or webhook = "…", and notify = ["ops"] in the job; or notify = { run = ["…"] }'
+_NOTIFY_HINT = (
+    '[notify.ops] with mail = "…" or webhook = "…", and notify = ["ops"] in the job; or notify = { run = ["…"] }'
+)
 _OUTPUT = "output is kept by itself: chronex logs JOB shows it; log_limit says how much of it"
 _INCLUDE = "apply each file by itself: a store takes the jobs of several"
 _BOOT = 'write schedule = "@start": once each time the machine has started'
@@ -99,7 +101,7 @@ ADVICE = {
     **dict.fromkeys(("matrix", "for_each", "foreach", "expand", "with_items", "parallel"), _MATRIX),
     **dict.fromkeys(("mutex", "lock", "singleton", "pool", "queue", "semaphore", "category"), _LOCK),
     **dict.fromkeys(("calendar", "holidays", "blackout"), _DAYS),
-    **dict.fromkeys(("mail", "mailto", "email", "slack", "webhook", "alert", "on_error", "on_success"), _TOLD),
+    **dict.fromkeys(("mail", "mailto", "email", "slack", "webhook", "alert", "on_error", "on_success"), _NOTIFY_HINT),
     **dict.fromkeys(("log", "logfile", "log_file", "stdout", "stderr", "output"), _OUTPUT),
     **dict.fromkeys(("include", "includes", "import", "extends"), _INCLUDE),
     **dict.fromkeys(("on_boot", "at_boot", "reboot", "run_on_start", "run_at_start"), _BOOT),

@@ -24,6 +24,7 @@ MOST_COMPONENTS = 20_000
 # Steps of all rules of a file together: about a second of work.
 MOST_STEPS = 200_000
 _DAY = 86_400
+_TIMES = ("DTSTART", "DTEND", "DURATION", "RRULE", "RDATE", "EXDATE", "RECURRENCE-ID")
 _BROKEN = re.compile(r"broken property '([A-Z-]+)'.*?\): (.*)")
 
 
@@ -84,6 +85,7 @@ def _spans(events: list[Any], begin: int, end: int, floating: Zone) -> EventSpan
             continue
         try:
             _refuse_range(event)
+            _refuse_dropped(event)
             read = _event(event, floating)
             if read is not None:
                 _add(found, event, read, (begin, end), overridden, budget)
@@ -108,6 +110,13 @@ def _moves(event: Any) -> bool:
 def _refuse_range(event: Any) -> None:
     if "RANGE" in getattr(event.get("RECURRENCE-ID"), "params", ()):
         raise ValueError("RANGE=THISANDFUTURE, which changes all that follow, is not followed here")
+
+
+def _refuse_dropped(event: Any) -> None:
+    """Releases of the package before 7 leave out what they cannot read, and an event would lose its rule."""
+    for name, why in getattr(event, "errors", ()):
+        if str(name).upper() in _TIMES and name not in event:
+            raise ValueError(f"{name} cannot be read: {why}")
 
 
 def _key(moment: date | tuple[Any, Any]) -> str:

@@ -225,8 +225,8 @@ def _could_name_channels(written: list[object], entry: Entry) -> bool:
 
 def notify_policy(entry: Entry, own: dict[str, Any], inherited: dict[str, Any]) -> NotifyPolicy | None:
     """The policy of these keys; None where nobody is told. One who is named replaces whom [defaults] names."""
-    told = own if any(key in own for key in _WHO) else inherited
-    given = {**inherited, **own, **{key: told.get(key) for key in _WHO}}
+    given = own if any(key in own for key in _WHO) else inherited
+    given = {**inherited, **own, **{key: given.get(key) for key in _WHO}}
     names: tuple[str, ...] = given.pop("to") or ()
     if "long_after" in given:
         given["long_after_ms"] = given.pop("long_after")

@@ -149,10 +149,12 @@ def _refuse_depth(sheet: Sheet, at: int) -> NoReturn:
 
 def _refuse_toml(error: ValueError, text: str, found: Scan, sheet: Sheet) -> NoReturn:
     message = str(error)
+    position = _TOML_POSITION.search(message)
+    if position is not None and position[1] and message.startswith("Cannot declare"):
+        _refuse_table_twice(_offset(text, int(position[1]), 1), text, found, sheet)
     if found.twice is not None and message.startswith(_TOML_TWICE):
         _refuse_twice(found.twice, sheet)
     _refuse_long_number(error, text, sheet)
-    position = _TOML_POSITION.search(message)
     at = len(text)
     if position is not None and position[1]:
         at = _offset(text, int(position[1]), int(position[2]))
@@ -161,6 +163,19 @@ def _refuse_toml(error: ValueError, text: str, found: Scan, sheet: Sheet) -> NoR
         (hint for start, hint in _TOML_HINTS if message.startswith(start)), "see https://toml.io for the rules"
     )
     _refuse(sheet, TextSpan(at, at + 1), sentence, hint, "J002")
+
+
+def _refuse_table_twice(start: int, text: str, found: Scan, sheet: Sheet) -> None:
+    """A job that was copied and not renamed: its name is what is wrong, not the first of its keys."""
+    again = next((header for header in found.headers if header.start == start), None)
+    first = next((header for header in found.headers if again is not None and header.keys == again.keys), None)
+    if again is None or first is None or first.start == start:
+        return
+    name = escaped(".".join(again.keys))
+    line = text.count("\n", 0, first.start) + 1
+    end = text.find("\n", start)
+    span = TextSpan(start, end if end >= 0 else len(text))
+    _refuse(sheet, span, f"the table [{name}] is on line {line} already", "rename this one, or remove it", "J018")
 
 
 def _refuse_json(error: ValueError, text: str, found: Scan, sheet: Sheet) -> NoReturn:

@@ -17,7 +17,7 @@ from chronex.jobfile.entries import (
     Entry,
     JobFileError,
     NamedZone,
-    PlacesNeededError,
+    PositionsNeededError,
     Problem,
     Reader,
     RefusedError,
@@ -118,7 +118,7 @@ def _read_unplaced(text: str | bytes, like: Sheet) -> tuple[Sheet, Content] | No
     sheet.is_placed = False
     try:
         return sheet, _read(root, _toml_file)
-    except PlacesNeededError:
+    except PositionsNeededError:
         return None
 
 

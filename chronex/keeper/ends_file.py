@@ -5,12 +5,15 @@ It is not synced: the page cache outlives every process, and when the machine di
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 from chronex.keeper.messages import Ended, FrameTooLongError, Opened, frame, take_frames
 
 ENDS_NAME = "ends"
+# Why a file that is there cannot be looked at for a while: no descriptors, or no memory.
+PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _NEW = "ends.new"
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 # With so many bytes in it, and three quarters of them out of date, it is written anew.
@@ -25,7 +28,7 @@ class EndsFile:
         self._descriptor = os.open(ENDS_NAME, _FLAGS, 0o600, dir_fd=directory)
         self._size = 0
         self._counts: dict[str, bytes] = {}
-        self._unwritten: list[bytes] = []
+        self._unwritten: dict[str, bytes] = {}  # the last word on each; nothing of what is on record already
         self.ends: dict[str, Ended] = {}
 
     @property
@@ -46,19 +49,20 @@ class EndsFile:
         if self.ends.pop(attempt_id, None) is None:
             return
         del self._counts[attempt_id]
+        self._unwritten.pop(attempt_id, None)
         if self._size > _REWRITTEN_FROM and self._size > 4 * sum(map(len, self._counts.values())):
             self._rewrite()
 
     def write_rest(self) -> None:
         """Try again what the disk did not take."""
-        while self._unwritten and self._append(self._unwritten[0]):
-            del self._unwritten[0]
+        while self._unwritten and self._append(next(iter(self._unwritten.values()))):
+            del self._unwritten[next(iter(self._unwritten))]
 
     def _write(self, attempt_id: str, data: bytes) -> None:
         self._counts[attempt_id] = data
         self.write_rest()
         if self._unwritten or not self._append(data):
-            self._unwritten.append(data)
+            self._unwritten[attempt_id] = data
 
     def _append(self, data: bytes) -> bool:
         """All of it, or nothing: half a frame would hide those behind it."""
@@ -83,7 +87,7 @@ class EndsFile:
             if os.write(descriptor, kept) == len(kept):
                 os.rename(_NEW, ENDS_NAME, src_dir_fd=self._directory, dst_dir_fd=self._directory)
                 descriptor, self._descriptor = self._descriptor, descriptor
-                self._size, self._unwritten = len(kept), []
+                self._size, self._unwritten = len(kept), {}
         except OSError:
             return
         finally:
@@ -94,9 +98,16 @@ class EndsFile:
 
 
 def read_ends(path: Path) -> dict[str, Opened | Ended]:
-    """The last word on each attempt; nothing where the file is not there or is no such file."""
+    """The last word on each attempt; nothing where the file is not there or is no such file.
+
+    OSError where the system cannot read now what it may be able to read later.
+    """
     try:
         taken = take_frames((path / ENDS_NAME).read_bytes())
-    except (OSError, FrameTooLongError):
+    except FrameTooLongError:
+        return {}
+    except OSError as problem:
+        if problem.errno in PASSING:
+            raise
         return {}
     return {one.attempt_id: one for one in taken.messages if isinstance(one, Opened | Ended)}

@@ -41,6 +41,7 @@ from chronex.keeper.messages import (
 )
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.run.attempt_log import LogDirectory
+from chronex.run.command_start import start_prepared
 from chronex.run.environment import Inheritance
 from chronex.run.launcher import load as load_launcher
 from chronex.run.process import identity_of, signal_group
@@ -50,9 +51,9 @@ from chronex.run.supervise import (
     Cancellation,
     Hooks,
     Started,
+    Supervision,
     never_started,
     not_started,
-    start_prepared,
     unknown_exit,
 )
 from chronex.version import __version__
@@ -62,7 +63,7 @@ READY = b"ready\n"
 EXECUTION_TIMEOUT = "execution_timeout"
 CUT_OFF = "cut_off"
 # How often a keeper whose node shares its store looks whether it is still trusted.
-_LOOK_S = 1.0
+_CHECK_S = 1.0
 # A keeper whose scheduler died before it connected has nothing to keep.
 _FIRST_CONNECTION_S = 30.0
 _AGAIN_S = 1.0  # how often it tries to write what a full disk did not take
@@ -87,6 +88,7 @@ class KeptCommand:
         self.keeps_end = True
         self.process: ProcessIdentity | None = None
         self.deadline: asyncio.TimerHandle | None = None
+        self.supervision: Supervision | None = None
 
     @property
     def is_open(self) -> bool:
@@ -141,7 +143,7 @@ class Client(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             for message in self._frames.feed(data):
-                self._keeper.told(self, message)
+                self._keeper.received(self, message)
         except FrameTooLongError:
             self.close()
 
@@ -167,6 +169,7 @@ class Keeper:
         self._commands: dict[str, KeptCommand] = {}
         self._work: set[asyncio.Task[None]] = set()
         self._trust: Trust | None = None
+        self._writing: asyncio.TimerHandle | None = None  # when what a full disk did not take is tried again
         self.over = asyncio.Event()
 
     # -- schedulers ----------------------------------------------------------------------------------------------
@@ -192,7 +195,7 @@ class Keeper:
                 kept.discard(keeps_end=True)
         self.end_if_idle()
 
-    def told(self, client: Client, message: Message) -> None:
+    def received(self, client: Client, message: Message) -> None:
         if isinstance(message, Start):
             self._begin(message.command, client)
         elif isinstance(message, Recorded):
@@ -203,7 +206,7 @@ class Keeper:
         elif isinstance(message, Trust):
             is_first, self._trust = self._trust is None, message
             if is_first:
-                self._look_at_trust()
+                self._enforce_trust()
         elif isinstance(message, Open | Discard | Stop):
             kept = self._commands.get(message.attempt_id)
             if kept is None:
@@ -220,7 +223,7 @@ class Keeper:
     def _is_past(self, boottime_ms: int | None) -> bool:
         return boottime_ms is not None and self._run_context.clock.boottime_ms() >= boottime_ms
 
-    def _look_at_trust(self) -> None:
+    def _enforce_trust(self) -> None:
         """Whatever became of the scheduler: past its time others begin its work anew, so here it must have ended."""
         assert self._trust is not None
         if self._is_past(self._trust.stop_ms):
@@ -229,9 +232,9 @@ class Keeper:
                 kept.stop(CUT_OFF, "its machine was cut off from the store")
                 if self._is_past(self._trust.kill_ms):
                     kept.kill()
-        asyncio.get_running_loop().call_later(_LOOK_S, self._look_at_trust)
+        asyncio.get_running_loop().call_later(_CHECK_S, self._enforce_trust)
 
-    def _tell(self, message: Message) -> None:
+    def _broadcast(self, message: Message) -> None:
         for client in self._clients:
             client.send(message)
 
@@ -251,25 +254,25 @@ class Keeper:
             result = _never_opened(self._run_context, str(shut), kept.process)
         except Exception as problem:  # a fault of ours: whoever waits for the command must be told all the same
             traceback.print_exc()
-            result = _fault(self._run_context, problem)
+            result = _fault(self._run_context, problem, kept)
         kept.over()
         del self._commands[kept.rules.attempt_id]
         ended = Ended(kept.rules.attempt_id, result)
         if kept.keeps_end:
             self._ends.ended(ended)
         fail_point("end kept")
-        self._tell(ended)
-        if self._ends.is_behind:
-            asyncio.get_running_loop().call_later(_AGAIN_S, self._write_rest)
+        self._broadcast(ended)
+        self._write_rest_later()
         self.end_if_idle()
 
     async def _run(self, command: PreparedCommand, kept: KeptCommand) -> AttemptResult:
-        await self._run_context.pace.enter()
-        if kept.barrier.done() and (shut := kept.barrier.exception()) is not None:
-            raise shut
-        started = start_prepared(command, self._run_context)
+        async with self._run_context.pace.start():
+            if kept.barrier.done() and (shut := kept.barrier.exception()) is not None:
+                raise shut
+            started = await start_prepared(command, self._run_context)
         if isinstance(started, NotStarted):
             return _sendable(not_started(started, self._run_context.clock), kept)
+        kept.supervision = started
 
         async def hold(held: Started) -> None:
             assert held.process is not None, "a command has a process"
@@ -288,12 +291,16 @@ class Keeper:
         if not self._clients and not self._commands and not self._ends.is_behind:
             self.over.set()
 
+    def _write_rest_later(self) -> None:
+        """One timer for all of it, however many commands end while the disk is full."""
+        if self._ends.is_behind and self._writing is None:
+            self._writing = asyncio.get_running_loop().call_later(_AGAIN_S, self._write_rest)
+
     def _write_rest(self) -> None:
+        self._writing = None
         self._ends.write_rest()
-        if self._ends.is_behind:
-            asyncio.get_running_loop().call_later(_AGAIN_S, self._write_rest)
-        else:
-            self.end_if_idle()
+        self._write_rest_later()
+        self.end_if_idle()
 
     @property
     def has_unrecorded_ends(self) -> bool:
@@ -311,16 +318,19 @@ def _never_opened(run_context: RunContext, why: str, process: ProcessIdentity | 
     )
 
 
-def _fault(run_context: RunContext, problem: Exception) -> AttemptResult:
-    """The command was killed with its supervision, or never began: how far it came is not known."""
+def _fault(run_context: RunContext, problem: Exception, kept: KeptCommand) -> AttemptResult:
+    """Its end, where that was seen; else it was killed with its supervision, or never began, and nobody knows."""
+    seen = None if kept.supervision is None else kept.supervision.end_seen()
+    if seen is not None:
+        return seen
     verdict = unknown_exit(f"its keeper had a fault: {type(problem).__name__}")
     return never_started(verdict, run_context.clock)
 
 
 def _sendable(result: AttemptResult, kept: KeptCommand) -> AttemptResult:
     """Paths in its words may hold bytes that are no text."""
-    told = result.error.encode("utf-8", "backslashreplace").decode()
-    return replace(result, error=told, stop_code=kept.cancellation.code)
+    error = result.error.encode("utf-8", "backslashreplace").decode()
+    return replace(result, error=error, stop_code=kept.cancellation.code)
 
 
 # -- the process -------------------------------------------------------------------------------------------------
@@ -354,7 +364,15 @@ def _remove(held: int, directory: Path, *, keeps_ends: bool) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name, dir_fd=held)
     with contextlib.suppress(OSError):  # something is left in it
-        os.rmdir(directory)
+        os.rmdir(_path_now(held, directory))
+
+
+def _path_now(held: int, directory: Path) -> str:
+    """Where the directory is by now: the store may have been moved."""
+    try:
+        return os.readlink(f"/proc/self/fd/{held}")
+    except OSError:
+        return str(directory)
 
 
 def listening_socket(held: int, directory: Path) -> socket.socket:

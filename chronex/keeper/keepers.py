@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import logging
 import os
-import select
 import shutil
 import subprocess
 import sys
@@ -20,11 +19,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chronex.failpoints import KEEPER_VARIABLE, VARIABLE
-from chronex.keeper.ends_file import read_ends
+from chronex.keeper.ends_file import PASSING, read_ends
 from chronex.keeper.keeper_process import ERRORS_NAME, LOCK_NAME, READY
 from chronex.keeper.link import ANSWER_WITHIN_S, KeeperLink, KeeperLostError, connect
-from chronex.keeper.messages import Ended, Trust
+from chronex.keeper.messages import Ended, Opened, Trust
 from chronex.model import ProcessIdentity
+from chronex.run.process import is_readable_within
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ READY_WITHIN_S = 60.0
 _TRIES = 3
 _KILLED = "it was killed as it began"
 # One that is frozen must not hold up a scheduler that begins: it is asked again while its commands are waited for.
-_LOOK_WITHIN_S = 1.0
+_ANSWER_WITHIN_S = 1.0
 # A heartbeat that takes longer comes from a node that others have given up.
 _HEARTBEAT_WITHIN_S = 15.0
 # asyncio, hashlib and msgspec work without these, a fifth of the keeper's memory and a tenth of its start otherwise.
@@ -98,7 +98,7 @@ class Keepers:
         self._refused_until = 0.0  # by the clock of the loop
         self._closing = asyncio.Event()
         self._leaving: set[asyncio.Task[None]] = set()
-        self._looking = asyncio.Lock()  # whoever waits for it finds what was seen, not the middle of a look
+        self._discovering = asyncio.Lock()  # whoever waits for it finds what was seen, not the middle of a look
 
     # -- its own -------------------------------------------------------------------------------------------------
 
@@ -167,7 +167,7 @@ class Keepers:
             self._parent.chmod(0o700)
             await asyncio.get_running_loop().run_in_executor(None, start_keeper, directory, self._logs)
             link = await _first_link(directory)
-        except (OSError, KeeperNotStartedError) as problem:
+        except (OSError, RuntimeError, KeeperNotStartedError) as problem:  # RuntimeError: no thread can be started
             # It never had a command. Should it come to life after all, it finds no place, and ends.
             shutil.rmtree(directory, ignore_errors=True)
             if isinstance(problem, KeeperNotStartedError):
@@ -187,20 +187,20 @@ class Keepers:
         except OSError:
             return []
 
-    async def look(self, is_ours: Callable[[str], bool], found: Collection[Path] | None = None) -> None:
+    async def discover(self, is_ours: Callable[[str], bool], found: Collection[Path] | None = None) -> None:
         """Find what schedulers left that are gone. `is_ours` says whether the node of this name is one of them.
 
         `found` are the directories as they were before that was known: one of a node that came later is not there.
         """
-        async with self._looking:
-            await self._look(is_ours, self.found() if found is None else found)
+        async with self._discovering:
+            await self._discover(is_ours, self.found() if found is None else found)
 
-    async def _look(self, is_ours: Callable[[str], bool], found: Collection[Path]) -> None:
+    async def _discover(self, is_ours: Callable[[str], bool], found: Collection[Path]) -> None:
         lost = {directory for directory, link in self.others.items() if link.is_lost}
-        wanted = {directory for directory in found if self._is_to_be_looked_at(directory, is_ours)}
-        await asyncio.gather(*map(self._look_at, lost | wanted))
+        wanted = {directory for directory in found if self._must_visit(directory, is_ours)}
+        await asyncio.gather(*map(self._visit, lost | wanted))
 
-    def _is_to_be_looked_at(self, directory: Path, is_ours: Callable[[str], bool]) -> bool:
+    def _must_visit(self, directory: Path, is_ours: Callable[[str], bool]) -> bool:
         if directory in self.others or directory in self.dead:
             return False
         node = directory.name.rpartition(".")[0]
@@ -211,25 +211,27 @@ class Keepers:
         is_needed = self.ready is not None or self._starting is not None
         return directory != self._own_directory or not is_needed
 
-    async def look_at_lost(self) -> None:
+    async def visit_lost(self) -> None:
         """Those that were killed while we were connected, our own too: what had they written?"""
-        await self.look(lambda _node: False)
+        await self.discover(lambda _node: False)
 
-    async def look_at_stuck(self) -> None:
+    async def visit_stuck(self) -> None:
         """Ask again those that did not answer."""
-        async with self._looking:
-            await asyncio.gather(*map(self._look_at, list(self._stuck)))
+        async with self._discovering:
+            await asyncio.gather(*map(self._visit, list(self._stuck)))
 
-    async def _look_at(self, directory: Path) -> None:
+    async def _visit(self, directory: Path) -> None:
         try:
-            link = await connect(directory, _LOOK_WITHIN_S)
+            link = await connect(directory, _ANSWER_WITHIN_S)
         except (OSError, TimeoutError, KeeperLostError):
-            lives = is_alive(directory)  # before its file is read: one that is gone writes no more
+            words: Mapping[str, Opened | Ended] | None = None
+            with contextlib.suppress(OSError):  # that will pass: it is asked again
+                # Before its file is read: one that is gone writes no more.
+                words = None if is_alive(directory) else read_ends(directory)
             self._forget(directory)
-            if lives:  # it is stopped, slow, or about to begin or to end: its commands are its own
+            if words is None:  # it is stopped, slow, or about to begin or to end: its commands are its own
                 self._stuck.add(directory)
             else:
-                words = read_ends(directory)
                 ends = {name: word for name, word in words.items() if isinstance(word, Ended)}
                 self.dead[directory] = DeadKeeper(directory, ends)
             return
@@ -333,6 +335,7 @@ class KeeperFacts(NamedTuple):
     commands: int
     ends: int
     errors: str
+    stopped_pid: int | None = None  # its process, where that was stopped by a signal
 
 
 def keepers_of(store: Path, running: Collection[str]) -> list[KeeperFacts]:
@@ -354,9 +357,26 @@ def _has_errors(directory: Path, names: list[str]) -> bool:
 
 
 def _facts(directory: Path, running: Collection[str]) -> KeeperFacts:
-    words = {name: word for name, word in read_ends(directory).items() if name in running}
+    try:
+        words = {name: word for name, word in read_ends(directory).items() if name in running}
+    except OSError:
+        words = {}
     ends = sum(isinstance(word, Ended) for word in words.values())
-    return KeeperFacts(directory, is_alive(directory), len(words) - ends, ends, _errors(directory))
+    lives = is_alive(directory)
+    stopped_pid = _stopped_pid(directory) if lives else None
+    return KeeperFacts(directory, lives, len(words) - ends, ends, _errors(directory), stopped_pid)
+
+
+def _stopped_pid(directory: Path) -> int | None:
+    """The process that holds the lock, where a signal has stopped it (SIGSTOP, a debugger). Linux alone tells."""
+    try:
+        inode = f":{os.stat(directory / LOCK_NAME).st_ino}"
+        lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+        holders = [int(line.split()[4]) for line in lines if line.split()[5].endswith(inode)]
+        states = [Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2][1] for pid in holders]
+    except (OSError, ValueError, IndexError):
+        return None
+    return next((pid for pid, state in zip(holders, states, strict=True) if state in "Tt"), None)
 
 
 def _errors(directory: Path) -> str:
@@ -391,9 +411,9 @@ def start_keeper(directory: Path, logs: Path) -> None:
             env=keeper_environment(os.environ),
         )
     assert process.stdout is not None
-    with process.stdout as told:
-        is_there, _, _ = select.select([told], [], [], READY_WITHIN_S)
-        said = told.readline() if is_there else b"it did not begin in time"
+    with process.stdout as output:
+        is_there = is_readable_within(output.fileno(), READY_WITHIN_S)
+        said = output.readline() if is_there else b"it did not begin in time"
     try:
         process.wait(ANSWER_WITHIN_S)  # the keeper itself is its child by now
     except subprocess.TimeoutExpired:
@@ -427,11 +447,11 @@ def keeper_command(directory: Path, logs: Path) -> list[str]:
 
 
 def is_alive(directory: Path) -> bool:
-    """A keeper holds its lock as long as it lives."""
+    """A keeper holds its lock as long as it lives. Where the system does not let us look, it may."""
     try:
         descriptor = os.open(directory / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
+    except OSError as problem:
+        return problem.errno in PASSING
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:

@@ -15,6 +15,7 @@ from chronex.keeper.link import KeeperLink, KeeperLostError, KeeperSilentError
 from chronex.keeper.messages import Discard, Ended, Open, Start, Stop
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.run.command_runner import HeldCommand, OwnChildren
+from chronex.run.command_start import prepare_command, run_attempt
 from chronex.run.request import AttemptRequest, AttemptResult, EndReason, NotStarted
 from chronex.run.secret_values import fetch_printed, needs_commands
 from chronex.run.spawn import PreparedCommand, RunContext
@@ -24,8 +25,6 @@ from chronex.run.supervise import (
     canceled,
     never_started,
     not_started,
-    prepare_command,
-    run_attempt,
 )
 
 log = logging.getLogger(__name__)
@@ -70,7 +69,7 @@ class KeptCommands:
         self._keepers = keepers
         self._run_context = run_context
         self._children = OwnChildren(run_context)
-        self._told_why_not = False
+        self._logged_why_not = False
 
     def hold(self, request: AttemptRequest) -> HeldCommand | NotStarted:
         link = self._keepers.ready
@@ -98,7 +97,7 @@ class KeptCommands:
                 if link is None or link.is_lost:
                     link = await self._keepers.own()
             except KeeperNotStartedError as problem:
-                self._tell_why_not(problem)
+                self._log_why_not(problem)
                 return await run_attempt(request, hooks, self._run_context, outlives=True)
             if link.keeps(request.attempt_id):  # held for another command, and discarded: until that is gone
                 await asyncio.wait([link.ended(request.attempt_id)])
@@ -117,9 +116,9 @@ class KeptCommands:
         printed = await fetch_printed(request, self._run_context.inheritance)
         return printed if isinstance(printed, NotStarted) else prepare_command(request, self._run_context, printed)
 
-    def _tell_why_not(self, problem: KeeperNotStartedError) -> None:
-        if not self._told_why_not:
-            self._told_why_not = True
+    def _log_why_not(self, problem: KeeperNotStartedError) -> None:
+        if not self._logged_why_not:
+            self._logged_why_not = True
             log.warning(
                 "no keeper could be started, so the exit codes of commands are lost with this scheduler: %s", problem
             )
@@ -195,10 +194,10 @@ class KeptCommands:
 
         One that lives and does not answer is waited for: what it holds is its own, and only it knows the end.
         """
-        await self._keepers.look_at_lost()
+        await self._keepers.visit_lost()
         while self._keepers.is_stuck(request.attempt_id, identity, directory):
             await asyncio.sleep(_ASK_AGAIN_S)
-            await self._keepers.look_at_stuck()
+            await self._keepers.visit_stuck()
         link = self._keepers.link_of(request.attempt_id, identity)
         if link is not None:
             return await self._until_end(request, identity, started_ms, log_name, hooks, link)

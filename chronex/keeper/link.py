@@ -48,7 +48,7 @@ class KeeperLink(asyncio.Protocol):
         self._held: dict[str, asyncio.Future[Held | Ended]] = {}
         self._ended: dict[str, asyncio.Future[Ended]] = {}
         self.is_lost = False
-        self._heard = self._loop.time()  # when it last said something
+        self._last_message_s = self._loop.time()  # when it last said something
         self._gone = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -56,24 +56,24 @@ class KeeperLink(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        self._heard = self._loop.time()
+        self._last_message_s = self._loop.time()
         try:
             for message in self._frames.feed(data):
-                self._told(message)
+                self._received(message)
         except FrameTooLongError:
             self.close()
 
-    def _told(self, message: Message) -> None:
+    def _received(self, message: Message) -> None:
         if isinstance(message, Held):
-            _settle(self.held(message.attempt_id), message)
+            _resolve(self.held(message.attempt_id), message)
         elif isinstance(message, Ended):
             if message.attempt_id in self._held:  # it could not be started, and was never held
-                _settle(self._held[message.attempt_id], message)
-            _settle(self.ended(message.attempt_id), message)
+                _resolve(self._held[message.attempt_id], message)
+            _resolve(self.ended(message.attempt_id), message)
         elif isinstance(message, Welcome):
             for attempt_id in message.running:
                 self.ended(attempt_id)
-            _settle(self.welcome, message)
+            _resolve(self.welcome, message)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
@@ -96,16 +96,16 @@ class KeeperLink(asyncio.Protocol):
         """The same; KeeperSilentError where the keeper has said nothing at all for so long. Slow is not silent."""
         future, asked = self.held(attempt_id), self._loop.time()
 
-        def look() -> None:
-            silent_s = self._loop.time() - max(self._heard, asked)
+        def check() -> None:
+            silent_s = self._loop.time() - max(self._last_message_s, asked)
             if future.done():
                 return
             if silent_s < within_s:
-                self._loop.call_later(within_s - silent_s, look)
+                self._loop.call_later(within_s - silent_s, check)
             else:
                 future.set_exception(KeeperSilentError())
 
-        timer = self._loop.call_later(within_s, look)
+        timer = self._loop.call_later(within_s, check)
         try:
             return await future
         finally:
@@ -168,7 +168,7 @@ class KeeperLink(asyncio.Protocol):
             self._transport.close()
 
 
-def _settle(future: asyncio.Future[T], value: T) -> None:
+def _resolve(future: asyncio.Future[T], value: T) -> None:
     if not future.done():
         future.set_result(value)
 

@@ -157,6 +157,9 @@ def _field_of(text: str, number: int, program: CronProgram) -> CronField:
 
 # -- Vixie's cron and its descendants: Debian, cronie, the BSDs ------------------------------------------------------
 
+# Debian's cron keeps a character in a signed byte, where 255 is the -1 that means the end of the file.
+_BYTE_255 = "\udcff"
+
 
 class _VixieReader:
     """`list = range {"," range}`; a name or number is a run of letters and digits, whatever comes after it."""
@@ -169,6 +172,8 @@ class _VixieReader:
         self.backwards: tuple[int, int] | None = None
 
     def read(self) -> CronField:
+        if self.program is DEBIAN and (at := self.text.find(_BYTE_255)) >= 0:
+            raise _StopError(at, at + 1, "not a value")
         while True:
             self._range()
             if self._next != ",":
@@ -274,8 +279,9 @@ class _VixieReader:
 def _as_c_int(digits: str) -> int:
     """As atoi has it: a number too large for 32 bits comes out as another one."""
     digits = digits.lstrip("0") or "0"
-    number = int(digits) if len(digits) < 19 else (1 << 63) - 1
-    number &= 0xFFFF_FFFF
+    number = (
+        min(int(digits[:20]), (1 << 63) - 1) & 0xFFFF_FFFF
+    )  # what has 20 digits is beyond 64 bits, as all longer ones
     return number - (1 << 32) if number >= 1 << 31 else number
 
 
@@ -352,7 +358,7 @@ _BCRON_STEP = re.compile(r"/([0-9]+)")
 
 
 def _bcron(text: str, number: int) -> CronField:
-    """Commas may be left out or too many (`5*`, `1,`), a name may be written out, and a step on one value has
+    """Commas may be left out or too many (`5*`, `1,`, `1,,2`), a name may be written out, and a step on one value has
     no effect. Both day fields must match, whatever its manual says."""
     low, high, _ = FIELD_BOUNDS[number]
     values: set[int] = set()
@@ -372,7 +378,8 @@ def _bcron(text: str, number: int) -> CronField:
         if not low <= first <= last <= high:
             raise _StopError(start, at, "backwards" if last < first else "out of range")
         values.update(value % 7 if high == 7 else value for value in range(first, last + 1, step))
-        at += text[at : at + 1] == ","
+        while text[at : at + 1] == ",":
+            at += 1
     is_free = number in (2, 4) or text.startswith("*")
     return CronField(text, 0, frozenset(values), is_free, used=len(text))
 

@@ -36,6 +36,8 @@ class CronProgram(NamedTuple):
     ignores_faulty_files: bool = False  # one line that it cannot read, and no line of the file is run
     follows_the_clock: bool = False  # also for fixed times: not made up for after a gap, repeated in an overlap
     longest_line: int | None = None  # in bytes: a longer command is refused, of a longer variable the rest left out
+    keeps: frozenset[str] = frozenset()  # of USER and LOGNAME: what a crontab sets, where others put the account
+    pam_service: str = ""  # whose variables its commands begin with
     clock_rule_is_known: bool = True  # False: what it does on the days on which the clock is set was never seen
 
 
@@ -48,12 +50,15 @@ DEBIAN = CronProgram(
     runs_without_home=True,
     ignores_faulty_files=True,
     longest_line=998,
+    keeps=frozenset({"USER"}),
+    pam_service="cron",
 )
 CRONIE = CronProgram(
     "cronie",
     "cronie",
     reads_cron_tz=True,
     mails_account=True,
+    pam_service="crond",
     skipped_names=re.compile(r"[.#].*|.*~|.*\.(?:rpmsave|rpmorig|rpmnew)", re.DOTALL),
 )
 BSD = CronProgram("bsd", "BSD cron", nicknames=_NICKNAMES | {"@every_minute", "@every_second"}, mails_account=True)
@@ -69,6 +74,7 @@ SUPERCRONIC = CronProgram(
     needs_final_newline=False,
     splits_at_percent=False,
     follows_the_clock=True,
+    keeps=frozenset({"USER", "LOGNAME"}),
     clock_rule_is_known=False,
 )
 BCRON = CronProgram(

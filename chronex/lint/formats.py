@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import PurePath
@@ -90,6 +91,30 @@ def as_github(output: LintOutput) -> Iterator[str]:
         listed = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items())
         level = "notice" if finding.severity == INFO else finding.severity
         yield f"::{level} {listed}::{_data(finding.message)}"
+
+
+def as_gitlab(output: LintOutput) -> Iterator[str]:
+    """GitLab's Code Quality report. A fingerprint names the same finding when its line has moved."""
+    from hashlib import sha256
+
+    rows, seen = [], Counter[str]()
+    for document, finding in output.items:
+        line = document.position(finding.start)[0]
+        print_of = f"{document.path}\0{finding.code}\0{finding.message}\0{document.line(line)}"
+        seen[print_of] += 1
+        rows.append(
+            {
+                "description": finding.message,
+                "check_name": finding.code,
+                "fingerprint": sha256(f"{print_of}\0{seen[print_of]}".encode("utf-8", "surrogatepass")).hexdigest(),
+                "severity": _GITLAB_SEVERITIES[finding.severity],
+                "location": {"path": document.path, "lines": {"begin": line}},
+            }
+        )
+    yield json.dumps(rows, indent=2, ensure_ascii=False)
+
+
+_GITLAB_SEVERITIES = {ERROR: "major", WARNING: "minor", INFO: "info"}
 
 
 def _data(text: str) -> str:
@@ -202,6 +227,7 @@ WRITERS: dict[str, Callable[[LintOutput], Iterator[str]]] = {
     "json": as_json,
     "gcc": as_gcc,
     "github": as_github,
+    "gitlab": as_gitlab,
     "sarif": as_sarif,
 }
 

@@ -12,7 +12,7 @@ from chronex.expr.describe import describe
 from chronex.expr.diagnostics import Diagnostic
 from chronex.expr.meaning import Cron, Meaning
 from chronex.lint.findings import ScheduleSite
-from chronex.lint.hosts import SYSTEMD, ScheduleHost, as_read_by, needs_both_days, policy_for
+from chronex.lint.hosts import KUBERNETES, SYSTEMD, ScheduleHost, as_read_by, needs_both_days, policy_for
 from chronex.lint.rules.refusals import refused
 from chronex.timing import parse, read, validate
 from chronex.timing.advice import advise
@@ -78,6 +78,30 @@ def forget_judgements() -> None:
 
 
 def _plain(text: str, host: ScheduleHost, zone: Zone, reference_ms: int) -> Iterator[Diagnostic]:
+    if host.key == KUBERNETES.key:
+        yield from _for_kubernetes(text, host, zone, reference_ms)
+    else:
+        yield from _by_our_reading(text, host, zone, reference_ms)
+
+
+def _for_kubernetes(text: str, host: ScheduleHost, zone: Zone, reference_ms: int) -> Iterator[Diagnostic]:
+    """Its own parser says whether it takes the text; our reading says what is wrong, or surprising, with it."""
+    from chronex.lint.kubernetes_grammar import read_for_kubernetes
+    from chronex.lint.rules.refusals import misread_by_kubernetes, refused_by_kubernetes
+
+    ours = list(_by_our_reading(text, host, zone, reference_ms))
+    has_error = any(d.is_error for d in ours)
+    taken = read_for_kubernetes(text)
+    if taken is None:
+        is_blank = read_for_kubernetes(" ".join(text.split())) is not None
+        yield from ours if has_error and not is_blank else [refused_by_kubernetes(text, host)]
+    elif taken.misread is not None:
+        yield misread_by_kubernetes(text, taken, host)
+    elif not has_error:
+        yield from ours
+
+
+def _by_our_reading(text: str, host: ScheduleHost, zone: Zone, reference_ms: int) -> Iterator[Diagnostic]:
     if faults := refused(text, host):
         yield from faults
         return
@@ -103,8 +127,14 @@ def schedule_of(site: ScheduleSite, reference_ms: int) -> HostSchedule | None:
         return calendar_schedule(site.text, zone)
     if site.host.program is not None:
         return _crontab_schedule(site, zone)
+    text: str | None = site.text
+    if site.host.key == KUBERNETES.key:
+        from chronex.lint.kubernetes_grammar import read_for_kubernetes
+
+        taken = read_for_kubernetes(site.text)
+        text = None if taken is None else taken.text
     try:
-        expression = parse(site.text, site.host.dialect, zone.tzinfo, reference_ms)
+        expression = parse(text or "", site.host.dialect, zone.tzinfo, reference_ms)
     except ExpressionError:
         return None
     meaning = as_read_by(site.host, expression.meaning)

@@ -96,6 +96,11 @@ def kind_of(path: str, text: str, language: str = "") -> str | None:
     return kind
 
 
+def has_jobs(text: str) -> bool:
+    """Whether a TOML text has a table of a job."""
+    return _JOB_FILE[-1].search(text) is not None
+
+
 def kind_by_name(path: str, language: str = "") -> str | None:
     """The kind by the name alone; of `yaml`, `python` and odd names in cron.d the content decides."""
     parts = PurePath(path.replace("\\", "/")).parts

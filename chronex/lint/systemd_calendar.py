@@ -36,6 +36,10 @@ E161 = Rule(
         "not ASCII": Message("only ASCII letters, digits and signs are read here"),
         "empty": Message("the calendar event is empty", "write one such as daily or Mon..Fri 09:00"),
         "order": Message("{value} is not expected here", "the order is weekdays, date, time, zone"),
+        "tab": Message("systemd takes no tab here", "write a blank", fix_is=SAME_MEANING),
+        "blanks before the zone": Message(
+            "systemd takes one blank between time and zone and refuses more", "write one", fix_is=SAME_MEANING
+        ),
         "misspelt zone": Message("unknown time zone {value}", _DID_YOU_MEAN, fix_is=SAME_WORD),
         "unknown zone": Message("unknown time zone {value}", "use an IANA name such as {example}"),
         "epoch": Message("@ is followed by seconds since 1970"),
@@ -58,6 +62,10 @@ E161 = Rule(
         "backwards": Message("the range {value} runs backwards, which systemd refuses"),
         "not a number": Message("{value} is not a {part}"),
         "out of range": Message("{part} {value} is out of range [{low}, {high}]"),
+        "list from the end": Message(
+            "{value}: of days from the end systemd takes the lowest up to 28, the next up to 25, and so on",
+            "write two lines OnCalendar=",
+        ),
     },
 )
 SYSTEMD_RULES = (E161,)
@@ -139,8 +147,15 @@ def _parse(text: str) -> CalendarEvent:
     words = [(match[0], match.start()) for match in _TOKEN.finditer(text)]
     if not words:
         raise _RefusedError("empty", "", 0)
+    if (at := text.strip().find("\t")) >= 0:
+        raise _RefusedError("tab", "\t", at + len(text) - len(text.lstrip()), fix=" ")
     event = CalendarEvent()
     if len(words) > 1 and _is_zone_like(words[-1][0]):
+        before, zone_at = words[-2], words[-1][1]
+        blanks_at = before[1] + len(before[0])
+        is_after_time = ":" in before[0] or before[0].startswith("@") or before[0].lower() in NICKNAMES
+        if zone_at - blanks_at > 1 and is_after_time:
+            raise _RefusedError("blanks before the zone", text[blanks_at:zone_at], blanks_at, fix=" ")
         event = event._replace(zone=_zone(*words.pop()))
     if len(words) == 1 and (nickname := NICKNAMES.get(words[0][0].lower())) is not None:
         return _parse(nickname)._replace(zone=event.zone)
@@ -223,7 +238,7 @@ def _date(event: CalendarEvent, word: str, start: int) -> CalendarEvent:
         at += len(part) + 1
     if len(parts) not in (2, 3) or word.count("~") > 1 or (from_end and word.rfind("~") < word.rfind("-")):
         raise _RefusedError("not a date", word, start, value=quoted(word))
-    years = _values(*parts[0], 0, _LAST_YEAR, "year", _full_year) if len(parts) == 3 else None
+    years = _values(*parts[0], _FIRST_YEAR, _LAST_YEAR, "year", _full_year) if len(parts) == 3 else None
     months = _values(*parts[-2], 1, 12, "month")
     days = _values(*parts[-1], 1, _DAYS_FROM_END if from_end else 31, "day")
     if from_end:
@@ -231,12 +246,17 @@ def _date(event: CalendarEvent, word: str, start: int) -> CalendarEvent:
     return event._replace(years=years, months=months, days=days, from_end=from_end)
 
 
-def _check_steps_to_the_end(days: Values, text: str, at: int) -> None:
+def _check_steps_to_the_end(days: Values, text: str, start: int) -> None:
     """Days that are counted from the end of the month are stepped towards it, and must not reach over it."""
+    at = start
     for chain, element in zip(days or (), text.split(","), strict=False):
         if chain.stop is None and chain.step >= chain.start:
             raise _RefusedError("step too long", element, at, value=quoted(element), part="day")
         at += len(element) + 1
+    # systemd sorts them, and takes three days off the bound for each; what is there twice counts once.
+    for number, chain in enumerate(sorted(set(days or ()), key=lambda chain: (chain.start, chain.stop or 0))):
+        if max(chain.start, chain.stop or 0) > _DAYS_FROM_END - 3 * number:
+            raise _RefusedError("list from the end", text, start, value=quoted(text))
 
 
 def _full_year(text: str) -> int | None:
@@ -305,7 +325,11 @@ def _chain(element: str, at: int, bounds: tuple[int, int], name: str, number: Ca
         if step > high - start and not from_end:
             raise _RefusedError("step too long", element, at, value=quoted(element), part=name)
         return Chain(start, None, step)
-    stop = _within(last, at + len(first) + 2, low, high, name, number)
+    last_at = at + len(first) + 2
+    stop = _numbered(last, last_at, name, number)
+    if step and stop > start:
+        stop -= (stop - start) % step  # the last value that the step reaches is the one that must be in range
+    _check_range(stop, last, last_at, (low, high), name)
     if stop < start:
         raise _RefusedError("backwards", body, at, value=quoted(body))
     if number is _micros and not slash and stop - start < _MICRO:
@@ -314,13 +338,23 @@ def _chain(element: str, at: int, bounds: tuple[int, int], name: str, number: Ca
 
 
 def _within(text: str, at: int, low: int, high: int, name: str, number: Callable[[str], int | None]) -> int:
+    value = _numbered(text, at, name, number)
+    _check_range(value, text, at, (low, high), name)
+    return value
+
+
+def _numbered(text: str, at: int, name: str, number: Callable[[str], int | None]) -> int:
     value = number(text)
     if value is None:
         raise _RefusedError("not a number", text, at, value=quoted(text), part=name)
+    return value
+
+
+def _check_range(value: int, text: str, at: int, bounds: tuple[int, int], name: str) -> None:
+    low, high = bounds
     if not low <= value <= high:
         top = 59 if name == "second" else high
         raise _RefusedError("out of range", text, at, value=text, part=name, low=low, high=top)
-    return value
 
 
 # -- when a calendar event elapses, in words and as instants --------------------------------------------------

@@ -292,8 +292,9 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     @property
     def functions(self) -> tuple[str, ...]:
         """The Python functions that its tasks and hooks call: who runs the job must have all of them."""
-        work = (*(task.run for task in self.tasks), self.on_start, self.on_complete)
-        return tuple(dict.fromkeys(one.target for one in work if isinstance(one, Call)))
+        called = [task.run for task in self.tasks if type(task.run) is Call]
+        called += [hook for hook in (self.on_start, self.on_complete) if type(hook) is Call]
+        return tuple(dict.fromkeys(one.target for one in called)) if called else ()
 
     @property
     def secret_sources(self) -> tuple[str, ...]:

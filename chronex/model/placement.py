@@ -9,7 +9,7 @@ from chronex.model.job import JobDefinition
 from chronex.model.records import Node
 
 EXCLUDED = "!"
-_MOST_TOLD = 3
+_MOST_SHOWN = 3
 
 
 def fits(job: JobDefinition, name: str, labels: Mapping[str, str]) -> bool:
@@ -53,10 +53,10 @@ def lacking_everywhere(job: JobDefinition, nodes: Iterable[Node]) -> str:
         found.setdefault(missing, []).append(node.name or node.host or node.id)
     if not found:
         return describe_placement(job) or "a node"
-    first = list(found.items())[:_MOST_TOLD]
+    first = list(found.items())[:_MOST_SHOWN]
     if len(found) == 1:
         return f"no node here has {first[0][0]}" if not _is_placement(job, first[0][0]) else first[0][0]
-    return "; ".join(f"{', '.join(names[:_MOST_TOLD])}: needs {missing}" for missing, names in first)
+    return "; ".join(f"{', '.join(names[:_MOST_SHOWN])}: needs {missing}" for missing, names in first)
 
 
 def _is_placement(job: JobDefinition, missing: str) -> bool:

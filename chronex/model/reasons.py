@@ -294,7 +294,7 @@ _WITH_ID = (
 )
 
 
-def told_text(reason: Reason) -> str:
+def shown_text(reason: Reason) -> str:
     """The reason as a person reads it: without ids."""
     if reason.code not in _WITH_ID:
         return text_of(reason)
@@ -315,7 +315,7 @@ def words_beyond(reason: Reason, error: str) -> str:
 
 def short_text(reason: Reason) -> str:
     """For narrow columns: `main: exit code 1` as `exit 1`, and no end of a task with the task's name."""
-    text = words_of(reason) if reason.code in ENDS_OF_TASKS else told_text(reason)
+    text = words_of(reason) if reason.code in ENDS_OF_TASKS else shown_text(reason)
     return text.replace("exit code ", "exit ")
 
 

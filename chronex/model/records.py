@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -34,10 +35,11 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     seen_ms: int = 0
     # When it left in good order; None while it works, and for one that died.
     stopped_ms: int | None = None
-    # How it was asked to stop: leave, drain or cancel, or restart; how long it may drain; and by whom.
+    # How it was asked to stop: leave, drain or cancel, or restart; how long it may drain; by whom, and when.
     stop_mode: str = ""
     stop_within_ms: int | None = None
     stop_by: str = ""
+    stop_asked_ms: int | None = None
     # Why it went on all the same: what it was to be restarted with has a mistake.
     stop_refused: str = ""
     # Where several machines share the store: the machine that it runs on, for how long a heartbeat of it holds
@@ -76,6 +78,11 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     def can_call(self, target: str) -> bool:
         """True also where it is not known: such a node may have it."""
         return self.functions is None or target in self.functions or (self.imports and ":" in target)
+
+
+def newest_by_machine(nodes: Iterable[Node]) -> dict[tuple[str, str], Node]:
+    """Of each machine and name the daemon that began last: the next one there takes its place."""
+    return {(node.host_id, node.name): node for node in sorted(nodes, key=lambda one: one.started_ms)}
 
 
 class Idempotency(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
@@ -138,8 +145,9 @@ class ChannelState(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tr
     # How many it has taken, and when the last of them.
     delivered: int = 0
     delivered_ms: int | None = None
-    # How many were never sent because too many waited or were kept; and whether that goes on.
+    # How many were never sent because too many waited or were kept, when the last of them; and whether that goes on.
     dropped: int = 0
+    dropped_ms: int | None = None
     is_dropping: bool = False
 
 

@@ -297,7 +297,7 @@ def _write_all(descriptor: int, data: bytes, offset: int) -> None:
 
 _READ = 64 * 1024
 # One flooding child gets this much of a turn of the loop (well under a millisecond); then the others are served.
-_BUDGET = 128 * 1024
+TURN_BUDGET = 128 * 1024
 _WIDER_PIPE = 256 * 1024
 _MAX_LEFT_RUNNING = 64
 
@@ -369,7 +369,7 @@ class Capture:
 
     def pump(self) -> None:
         """Take what is there, up to the budget of one turn."""
-        left = _BUDGET
+        left = TURN_BUDGET
         while left > 0 and self._descriptor >= 0:
             try:
                 data = os.read(self._descriptor, _READ)
@@ -428,7 +428,7 @@ def _leave_running(watcher: DescriptorWatcher, descriptor: int) -> None:
 
 def _throw_away(descriptor: int) -> None:
     try:
-        if os.read(descriptor, _BUDGET):
+        if os.read(descriptor, TURN_BUDGET):
             return
     except BlockingIOError:
         return

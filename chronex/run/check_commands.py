@@ -12,10 +12,11 @@ from typing import NamedTuple
 from chronex.model.job import Command, TaskCheck
 from chronex.model.states import AttemptState
 from chronex.run.attempt_log import LogReader
+from chronex.run.command_start import run_attempt
 from chronex.run.request import AttemptRequest, AttemptResult
 from chronex.run.side_threads import NoAnswerError, SideThreads
 from chronex.run.spawn import RunContext
-from chronex.run.supervise import Cancellation, Hooks, run_attempt
+from chronex.run.supervise import Cancellation, Hooks
 from chronex.text.instants import rfc3339
 from chronex.text.sizes import size_text
 
@@ -74,7 +75,7 @@ def _last_line(result: AttemptResult, run_context: RunContext) -> str:
 # Until then the attempt is on record as running, and its keeper knows the end. So a scheduler that dies meanwhile
 # loses nothing: the next one finds the same end, and asks again.
 
-LOOK_S = 30.0
+CHECK_S = 30.0
 # Some file systems keep times in steps of two seconds.
 STEP_OF_TIMES_MS = 2_000
 
@@ -92,13 +93,13 @@ async def ask_task_check(
         return await ask_check(check.run, request, cancellation, run_context)
     path = Path(request.directory or ".") / check.file
     try:
-        problem = await threads.look(lambda: look_at_file(path, check, started_ms), LOOK_S)
+        problem = await threads.run(lambda: check_file(path, check, started_ms), CHECK_S)
     except NoAnswerError as error:
         problem = f"{check.file}: {error}"
     return CheckAnswer(1 if problem else 0, problem)
 
 
-def look_at_file(path: Path, check: TaskCheck, started_ms: int) -> str:
+def check_file(path: Path, check: TaskCheck, started_ms: int) -> str:
     """What is wrong with the file; empty where nothing is."""
     try:
         found = path.stat()

@@ -6,9 +6,10 @@ from typing import Protocol
 
 from chronex.model import ProcessIdentity
 from chronex.run.adopt import adopt_attempt
+from chronex.run.command_start import run_attempt, start_held
 from chronex.run.request import AttemptRequest, AttemptResult, NotStarted
 from chronex.run.spawn import RunContext
-from chronex.run.supervise import Hooks, Supervision, run_attempt, start_held
+from chronex.run.supervise import Hooks, Supervision
 
 
 class HeldCommand(Protocol):

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from chronex.model.policies import MAINS, NETWORK, PATH, TCP, Condition
 
-LOOK_S = 5.0
+CHECK_S = 5.0
 _SUPPLIES = Path("/sys/class/power_supply")
 # Addresses that belong to nobody (RFC 5737 and 3849). Nothing is sent: the system is asked for a route alone.
 _BEYOND = ((socket.AF_INET, "198.51.100.1"), (socket.AF_INET6, "2001:db8::1"))
 _DISCARD = 9
 
 
-def look(condition: Condition, directory: str | None, supplies: Path = _SUPPLIES) -> str:
+def check_condition(condition: Condition, directory: str | None, supplies: Path = _SUPPLIES) -> str:
     """What is lacking; empty where it holds. `command` is not looked at here, because it takes a process."""
     if condition.kind == MAINS:
         return "" if is_on_mains(supplies) else "it runs on its battery"
@@ -63,9 +63,9 @@ def _has_route(family: socket.AddressFamily, host: str) -> bool:
 
 def _port(host: str, port: int) -> str:
     try:
-        with socket.create_connection((host, port), timeout=LOOK_S):
+        with socket.create_connection((host, port), timeout=CHECK_S):
             return ""
     except TimeoutError:
-        return f"no answer within {LOOK_S:g} s"
+        return f"no answer within {CHECK_S:g} s"
     except OSError as error:
         return (error.strerror or str(error)).lower()

@@ -41,9 +41,9 @@ class MemoryWatch:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
-        self._timer = self._loop.call_later(self._pause, self._look)
+        self._timer = self._loop.call_later(self._pause, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if memory_of(self._pid) > self._limit:
             self._on_excess()
             return

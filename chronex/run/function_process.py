@@ -37,10 +37,11 @@ from chronex.run.callables import (
     described,
     is_async,
 )
+from chronex.run.command_start import run_attempt
 from chronex.run.functions import RegisteredFunction, WithoutContext, until_canceled
 from chronex.run.request import AttemptRequest, AttemptResult, EndReason
 from chronex.run.spawn import RunContext
-from chronex.run.supervise import Cancellation, Hooks, run_attempt
+from chronex.run.supervise import Cancellation, Hooks
 from chronex.run.values_file import values_returned
 
 CALL_VARIABLE = "CHRONEX_CALL"

@@ -17,15 +17,9 @@ from importlib import import_module
 from chronex.model.policies import ProcessSettings, ResourceLimits
 from chronex.run import launcher_program as program
 from chronex.run.environment import Variables
+from chronex.run.posix_spawn import Dup2, spawn
 from chronex.run.request import NotStarted
-from chronex.run.spawn import (
-    BARRIER_DESCRIPTOR,
-    EVERY_SIGNAL,
-    Invocation,
-    Refusal,
-    refused_directory,
-    refused_program,
-)
+from chronex.run.spawn import Invocation, Refusal, refused_directory, refused_program, standard_descriptors
 
 LAUNCHER_COMMAND = "launcher"  # of the command line, for a build that has no interpreter of its own
 _PROGRAM = program.__name__
@@ -65,20 +59,15 @@ def start_through_launcher(
         order = _order_file(_order(settings, invocation, variables, limits))
     except OSError as problem:
         return NotStarted(f"no way to say how it is to be started: {problem.strerror}", problem.errno)
-    actions = (
-        (os.POSIX_SPAWN_DUP2, output, 1),
-        (os.POSIX_SPAWN_DUP2, output, 2),
-        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_DUP2, barrier, BARRIER_DESCRIPTOR),
-        (os.POSIX_SPAWN_DUP2, order, program.ORDER),
-    )
+    actions = (*standard_descriptors(output, barrier), Dup2(order, program.ORDER))
     # A session of its own: another user must not reach the terminal of whoever started the scheduler.
-    apart = {"setsid": True} if sys.platform == "linux" else {"setpgroup": 0}
+    new_session = sys.platform == "linux"
+    raw = [os.fsencode(argument) for argument in argv]
     try:
         # Its environment is empty: what a job's variables do to an interpreter, they must not do to root's.
-        return os.posix_spawn(argv[0], argv, {}, file_actions=actions, setsigmask=(), setsigdef=EVERY_SIGNAL, **apart)
+        return spawn(raw[0], raw, {}, actions, new_session=new_session)
     except OSError as problem:
-        return refused_program(problem.errno or 0, os.fsencode(argv[0]))
+        return refused_program(problem.errno or 0, raw[0])
     finally:
         os.close(order)
 

@@ -29,6 +29,10 @@ SHUT = 125
 DIRECTORY, PROGRAM, USER, GROUP, NOT_ROOT, PRIVILEGES, NICE, LIMITS, FAULT = range(1, 10)
 _SAFE_PATH = b"/usr/local/bin:/usr/bin:/bin"
 _ROOT_PATH = b"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# The call that makes a keyring, by machine; systems without keyrings, and containers that forbid them, say so.
+_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "armv7l": 311, "ppc64le": 271, "s390x": 280}
+_NO_KEYRINGS = (errno.ENOSYS, errno.EPERM)
+_OF_USERS = (b"_uid.", b"_uid_ses.", b"_persistent.", b".")
 _CAPABILITIES = (b"CapInh:", b"CapPrm:", b"CapEff:", b"CapAmb:")
 
 
@@ -65,10 +69,10 @@ class Account:
 
 def refuse(step: int, number: int, detail: str | bytes = b"") -> NoReturn:
     """Say why there will be no command, and end."""
-    told = detail if isinstance(detail, bytes) else detail.encode("utf-8", "replace")
+    said = detail if isinstance(detail, bytes) else detail.encode("utf-8", "replace")
     numbers = (-number).to_bytes(8, "little", signed=True) + step.to_bytes(8, "little", signed=True)
     try:
-        os.write(BARRIER, numbers + told[:1000])
+        os.write(BARRIER, numbers + said[:1000])
     finally:
         os._exit(SHUT)
 
@@ -85,6 +89,7 @@ def become(account: Account) -> None:
         os.fchown(1, account.uid, account.gid)  # else /dev/stdout and /dev/stderr could not be opened
         if account.uid:
             _drop_inheritable()
+            _leave_keyring()
         os.setgroups(account.groups)
         if hasattr(os, "setresuid"):
             os.setresgid(account.gid, account.gid, account.gid)
@@ -133,6 +138,26 @@ def _drop_inheritable() -> None:
     if libc.capget(header, sets) == 0:
         sets[2] = sets[5] = 0
         libc.capset(header, sets)
+
+
+def _leave_keyring() -> None:
+    """Begin with an empty one: whoever has the keyring of a session may read its keys, whatever user that is by now.
+
+    To load what makes the call takes longer than all else here, so it is made only where there is such a keyring.
+    """
+    number = _KEYCTL.get(os.uname().machine)
+    try:
+        with open("/proc/keys", "rb") as keys:
+            names = [line.split()[8] for line in keys if line.split()[7:8] == [b"keyring"]]
+    except (OSError, IndexError):
+        names = [b"_ses:"]
+    if number is None or all(name.startswith(_OF_USERS) for name in names):
+        return
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(number, 1, None) < 0 and ctypes.get_errno() not in _NO_KEYRINGS:
+        raise OSError(ctypes.get_errno(), "a session keyring of its own")
 
 
 def set_limit(name: str, wanted: int) -> None:

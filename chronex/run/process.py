@@ -102,11 +102,18 @@ def _start_times_are_boot_time() -> bool:
 
 def _start_time_of_a_thread() -> int | None:
     seen: list[ProcessStatus | None] = []
-    path = "/proc/thread-self/stat"
-    thread = threading.Thread(target=lambda: seen.append(_status_from(path)))
-    thread.start()
+
+    def read() -> None:
+        with contextlib.suppress(OSError):  # out of descriptors
+            seen.append(_status_from("/proc/thread-self/stat"))
+
+    thread = threading.Thread(target=read)
+    try:
+        thread.start()
+    except RuntimeError:  # the machine's processes are used up
+        return None
     thread.join()
-    return seen[0].start_time if seen[0] is not None else None
+    return seen[0].start_time if seen and seen[0] is not None else None
 
 
 def is_alive(identity: ProcessIdentity) -> bool:
@@ -243,6 +250,16 @@ def status_from_ps(pid: int) -> ProcessStatus | None:
         return None
     start = zlib.crc32(" ".join(words[2:]).encode())
     return ProcessStatus(words[0].startswith("Z"), int(words[1]), 0, start)
+
+
+def is_readable_within(descriptor: int, seconds: float) -> bool:
+    """Whether something can be read, or the other end is closed, before so many seconds have passed.
+
+    By poll: select knows the first 1,024 descriptors alone, and a program with an engine in it may have more.
+    """
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    return bool(waiting.poll(max(0, round(seconds * 1000))))
 
 
 def _ask(*command: str) -> str:

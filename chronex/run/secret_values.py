@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import errno
 import os
-import select
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from pathlib import PurePosixPath
 
 from chronex.clock import SYSTEM_CLOCK
 from chronex.run.environment import Inheritance, untrusted_file
+from chronex.run.process import is_readable_within
 from chronex.run.request import AttemptRequest, NotStarted
 from chronex.text.trusted_paths import UntrustedPathError, read_trusted
 
@@ -95,12 +95,12 @@ def _of_file(name: str, path: str) -> str | NotStarted:
     try:
         return _text(name, read_trusted(path, MOST_BYTES))
     except UntrustedPathError as untrusted:
-        told = untrusted_file("its file", path, untrusted)
-        return NotStarted(f"the secret {_shown(name)}: {told}", retryable=False)
+        refusal = untrusted_file("its file", path, untrusted)
+        return NotStarted(f"the secret {_shown(name)}: {refusal}", retryable=False)
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
-        told = f"{path}: {reason}; put it there, or name another source"
-        return NotStarted(f"the secret {_shown(name)}: {told}", problem.errno, path)
+        refusal = f"{path}: {reason}; put it there, or name another source"
+        return NotStarted(f"the secret {_shown(name)}: {refusal}", problem.errno, path)
 
 
 def _of_credential(name: str, credential: str, inheritance: Inheritance) -> str | NotStarted:
@@ -155,7 +155,7 @@ def _output_of(process: subprocess.Popen[bytes], within_s: float) -> tuple[bytes
     with process.stdout as printed:
         while len(output) <= MOST_BYTES:
             left_s = (deadline_ms - SYSTEM_CLOCK.monotonic_ms()) / 1000
-            if left_s <= 0 or not select.select([printed], [], [], left_s)[0]:
+            if left_s <= 0 or not is_readable_within(printed.fileno(), left_s):
                 break
             chunk = os.read(printed.fileno(), MOST_BYTES)
             if not chunk:

@@ -1,7 +1,7 @@
 """Starts one command behind its start barrier: own process group, clean signals, three descriptors, nothing of ours.
 
 The start barrier is a small program that waits for one byte and then becomes the command, so that nothing runs before
-its start is on record. `os.posix_spawn` starts it in one step that copies neither memory nor descriptors. It cannot
+its start is on record. `posix_spawn` starts it in one step that copies neither memory nor descriptors. It cannot
 change directory; the barrier program does that before it becomes the command.
 """
 
@@ -19,22 +19,20 @@ import stat
 import struct
 import sys
 import threading
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.model.job import Command
 from chronex.model.policies import ProcessSettings
 from chronex.run.attempt_log import LogDirectory
 from chronex.run.environment import Inheritance, Variables
+from chronex.run.posix_spawn import Dup2, OpenForReading, spawn
 from chronex.run.request import CommandRules, NotStarted
 
 _DEFAULT_SHELL = "/bin/sh"
-EVERY_SIGNAL = tuple(int(number) for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
-
 _EXPLANATIONS = {
     errno.EACCES: "permission denied; is it executable?",
     errno.ENOEXEC: "not a program; a script begins with #! and its interpreter",
@@ -55,13 +53,13 @@ def seal_descriptors() -> None:
 
 
 @lru_cache(maxsize=1)
-def _apart() -> dict[str, Any]:
-    """A group of its own; a session of its own only where that keeps it from our terminal.
+def _needs_session() -> bool:
+    """A group of its own will do; a session of its own only where that keeps it from our terminal.
 
     Linux gives every session a share of the processor (autogroup), and on a busy machine a start then takes two to
     three times as long. macOS cannot start a process in a new session.
     """
-    return {"setsid": True} if sys.platform == "linux" and _has_terminal() else {"setpgroup": 0}
+    return sys.platform == "linux" and _has_terminal()
 
 
 def _has_terminal() -> bool:
@@ -107,26 +105,22 @@ def start(
     invocation: Invocation, variables: Variables, output: int, barrier_program: BarrierProgram, barrier: int
 ) -> int | NotStarted:
     """The pid of the new process, which waits at `barrier`; output and errors go to `output`, its input is empty."""
-    actions = (
-        (os.POSIX_SPAWN_DUP2, output, 1),
-        (os.POSIX_SPAWN_DUP2, output, 2),
-        # After those: where the daemon itself has no standard descriptors, `output` may be any of these.
-        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_DUP2, barrier, BARRIER_DESCRIPTOR),
-    )
     path, argv = behind_barrier(barrier_program, invocation)
     try:
-        return os.posix_spawn(
-            path,
-            argv,
-            variables,
-            file_actions=actions,
-            setsigmask=(),
-            setsigdef=EVERY_SIGNAL,
-            **_apart(),
-        )
+        return spawn(path, argv, variables, standard_descriptors(output, barrier), new_session=_needs_session())
     except OSError as problem:
         return refused_program(problem.errno or 0, invocation.path)
+
+
+def standard_descriptors(output: int, barrier: int) -> tuple[Dup2 | OpenForReading, ...]:
+    """Output and errors of the child go to `output`, its input is empty, and it waits at `barrier`."""
+    return (
+        Dup2(output, 1),
+        Dup2(output, 2),
+        # After those: where the daemon itself has no standard descriptors, `output` may be any of these.
+        OpenForReading(b"/dev/null", 0),
+        Dup2(barrier, BARRIER_DESCRIPTOR),
+    )
 
 
 def refused_after_barrier(invocation: Invocation, refusal: Refusal) -> NotStarted:
@@ -389,52 +383,24 @@ def _ends_when_shut(barrier_program: BarrierProgram) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == BARRIER_SHUT
 
 
-# A start takes about half a millisecond, so a turn of the loop stays under ten, however many are due at once.
-_STARTS_PER_TURN = 16
+# So many starts may wait for the loop at once: it serves what runs already between two of them.
+_STARTS_AT_ONCE = 16
 
 
 class StartPace:
-    """Lets a few starts pass in each turn of the loop, in order; what runs already is served between them."""
+    """Lets a few starts be under way at once, in the order in which they were asked for."""
 
-    def __init__(self, per_turn: int = _STARTS_PER_TURN) -> None:
-        self._per_turn = per_turn
+    def __init__(self, at_once: int = _STARTS_AT_ONCE) -> None:
+        self._at_once = at_once
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._begin(None)
+        self._starts = asyncio.Semaphore(at_once)
 
-    def _begin(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        self._loop = loop
-        self._left = self._per_turn
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._turn_is_set = False
-
-    async def enter(self) -> None:
+    def start(self) -> asyncio.Semaphore:
+        """`async with` it, a start is under way. The loop that was used before may have been closed."""
         loop = asyncio.get_running_loop()
-        if loop is not self._loop:  # the one before may have been closed between two turns
-            self._begin(loop)
-        if self._left and not self._waiting:
-            self._left -= 1
-            self._set_next_turn()
-            return
-        turn: asyncio.Future[None] = loop.create_future()
-        self._waiting.append(turn)
-        self._set_next_turn()
-        await turn
-
-    def _set_next_turn(self) -> None:
-        if not self._turn_is_set:
-            self._turn_is_set = True
-            asyncio.get_running_loop().call_soon(self._next_turn)
-
-    def _next_turn(self) -> None:
-        self._turn_is_set = False
-        self._left = self._per_turn
-        while self._left and self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                self._left -= 1
-        if self._waiting or self._left < self._per_turn:
-            self._set_next_turn()
+        if loop is not self._loop:
+            self._loop, self._starts = loop, asyncio.Semaphore(self._at_once)
+        return self._starts
 
 
 @dataclass(frozen=True, slots=True)

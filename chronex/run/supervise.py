@@ -1,4 +1,4 @@
-"""One attempt of a command, from its start to its result."""
+"""One attempt of a command, from when it waits at its start barrier to its result."""
 
 from __future__ import annotations
 
@@ -6,47 +6,39 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from chronex.clock import SYSTEM_CLOCK, Clock
+from chronex.clock import Clock
 from chronex.failpoints import fail_point
 from chronex.model import AttemptState, LeftoverPolicy, ProcessIdentity
-from chronex.run.attempt_log import BoundedLog, Capture, LogSummary, open_pipe
-from chronex.run.confinement import Confinement, confinement_of
-from chronex.run.environment import child_environment, rules_of
-from chronex.run.launcher import refused_by_launcher, start_through_launcher
-from chronex.run.process import Child, SupervisedProcess, find_leftovers, identity_of_child, kill_leftovers
+from chronex.run.attempt_log import BoundedLog, Capture, LogSummary
+from chronex.run.confinement import Confinement
+from chronex.run.launcher import refused_by_launcher
+from chronex.run.process import SupervisedProcess, find_leftovers, kill_leftovers
 from chronex.run.request import (
-    AttemptRequest,
     AttemptResult,
     CommandRules,
     EndReason,
     ExitVerdict,
     NotStarted,
 )
-from chronex.run.secret_values import fetch_printed, needs_commands, secret_values
+from chronex.run.side_threads import off_the_loop
 from chronex.run.spawn import (
     BARRIER_SHUT,
-    BarrierProgram,
     PreparedCommand,
-    RunContext,
     StartBarrier,
-    prepare,
-    prepare_unseen,
     refused_after_barrier,
-    start,
 )
-from chronex.run.values_file import NOTHING_HANDED, OUTPUT_VARIABLE, HandedValues, ValuesFile
+from chronex.run.values_file import NOTHING_HANDED, HandedValues, ValuesFile
 
 # How long output is waited for once the main process has ended and another process holds the pipe.
 HELD_PIPE_S = 2.0
 _BARRIER_SHUT_STATUS = BARRIER_SHUT << 8  # as waitpid returns it
 _POLL_AGAIN_S = 0.02
 _SLOWEST_POLL_S = 0.2
-NOTHING_PRINTED: Mapping[str, str] = {}
 
 
 Listener = Callable[[], None]
@@ -123,38 +115,6 @@ class Hooks:
     cancellation: Cancellation = field(default_factory=Cancellation)
 
 
-async def run_attempt(
-    request: AttemptRequest,
-    hooks: Hooks,
-    run_context: RunContext,
-    held: Supervision | None = None,
-    *,
-    outlives: bool = False,
-) -> AttemptResult:
-    """Run the command and say how it ended. What goes wrong with the command is a result, never an exception.
-
-    `held` is the same attempt as `start_held` has started it ahead of its time. One that `outlives` its caller goes
-    on when that is cancelled, where it has begun.
-    """
-    printed: dict[str, str] = {}
-    if held is None:
-        await run_context.pace.enter()
-        if request.secret_sources and needs_commands(request):
-            fetched = await fetch_printed(request, run_context.inheritance)
-            if isinstance(fetched, NotStarted):
-                return not_started(fetched, run_context.clock)
-            printed = fetched
-    if hooks.cancellation.requested:
-        if held is not None:
-            held.discard()
-        return never_started(canceled(hooks.cancellation.reason), run_context.clock)
-    attempt = held or start_held(request, run_context, printed)
-    if isinstance(attempt, NotStarted):
-        return not_started(attempt, run_context.clock)
-    attempt.outlives = outlives
-    return await attempt.supervise(hooks, report=True)
-
-
 def not_started(problem: NotStarted, clock: Clock) -> AttemptResult:
     """The result of an attempt whose command never ran."""
     verdict = ExitVerdict(AttemptState.FAILED, EndReason.NOT_STARTED, problem.retryable, problem.error)
@@ -170,117 +130,6 @@ def never_started(verdict: ExitVerdict, clock: Clock, errno: int | None = None) 
         errno=errno,
         finished_ms=clock.wall_ms(),
     )
-
-
-def prepare_command(
-    request: AttemptRequest, run_context: RunContext, printed: Mapping[str, str] = NOTHING_PRINTED
-) -> PreparedCommand | NotStarted:
-    """The request as the system takes it; what is missing is named before anything starts.
-
-    `printed` are the secrets that commands have printed, where there are such.
-    """
-    secrets = secret_values(request, run_context.inheritance, printed) if request.secrets else {}
-    if isinstance(secrets, NotStarted):
-        return secrets
-    environment = child_environment(request, run_context.inheritance, secrets)
-    if isinstance(environment, NotStarted):
-        return environment
-    if request.settings is None:
-        invocation = prepare(request.command, request.directory, environment.variables)
-    else:
-        invocation = prepare_unseen(request.command, request.directory)
-    if isinstance(invocation, NotStarted):
-        return invocation
-    return PreparedCommand(
-        rules_of(request), invocation, environment.variables, environment.secrets, request.settings
-    )
-
-
-def start_held(
-    request: AttemptRequest, run_context: RunContext, printed: Mapping[str, str] = NOTHING_PRINTED
-) -> Supervision | NotStarted:
-    """Start what will become the command, and hold it at its start barrier."""
-    command = prepare_command(request, run_context, printed)
-    return command if isinstance(command, NotStarted) else start_prepared(command, run_context)
-
-
-def start_prepared(command: PreparedCommand, run_context: RunContext) -> Supervision | NotStarted:
-    """The same for a command that is prepared already."""
-    fail_point("before spawn")
-    rules = command.rules
-    values = ValuesFile(run_context.logs, rules.attempt_id, command.settings)
-    if values.path:
-        given = {**command.variables, OUTPUT_VARIABLE.encode(): os.fsencode(values.path)}
-        command = replace(command, variables=given)
-    started = _start(command, run_context.barrier_program)
-    if isinstance(started, NotStarted):
-        values.remove()
-        return started
-    log = BoundedLog(run_context.logs, rules.attempt_id, rules.log_limit)
-    child = Child(asyncio.get_running_loop(), started.identity)
-    supervision = Supervision(rules, run_context.clock, child, log, started.output, command.secrets)
-    supervision.command, supervision.barrier = command, started.barrier
-    supervision.confinement, supervision.values_file = started.confinement, values
-    return supervision
-
-
-class _HeldProcess(NamedTuple):
-    """A child at its start barrier, our end of its output, and our side of the barrier."""
-
-    identity: ProcessIdentity
-    output: int
-    barrier: StartBarrier
-    confinement: Confinement | None = None
-
-
-def _start(command: PreparedCommand, barrier_program: BarrierProgram) -> _HeldProcess | NotStarted:
-    try:
-        barrier = StartBarrier()
-    except OSError as problem:
-        return NotStarted(f"no way to hold it until it is recorded: {problem.strerror}", problem.errno)
-    try:
-        ours, theirs = open_pipe()
-    except OSError as problem:
-        barrier.started()
-        barrier.close()
-        return NotStarted(f"no pipe for its output: {problem.strerror}", problem.errno)
-    before_ms = SYSTEM_CLOCK.boottime_ms()
-    confinement: Confinement | None = None
-    if command.settings is None:
-        pid = start(command.invocation, command.variables, theirs, barrier_program, barrier.theirs)
-    else:
-        confinement = confinement_of(command)
-        own_limits = None if confinement is None else confinement.of_process
-        pid = start_through_launcher(
-            command.settings, command.invocation, command.variables, theirs, barrier.theirs, own_limits
-        )
-    after_ms = SYSTEM_CLOCK.boottime_ms()
-    fail_point("spawned")
-    os.close(theirs)
-    barrier.started()
-    identity = pid if isinstance(pid, NotStarted) else _identity_or_end(pid, before_ms, after_ms)
-    if not isinstance(identity, NotStarted) and confinement is not None:
-        confinement.join(identity.pid)
-    if isinstance(identity, NotStarted):
-        os.close(ours)
-        barrier.close()
-        if confinement is not None:
-            confinement.close()
-        return identity
-    return _HeldProcess(identity, ours, barrier, confinement)
-
-
-def _identity_or_end(pid: int, before_ms: int, after_ms: int) -> ProcessIdentity | NotStarted:
-    try:
-        identity = identity_of_child(pid, before_ms, after_ms)
-    except OSError:
-        identity = None
-    if identity is not None:
-        return identity
-    # Without an identity no daemon could prove that this process is ours, so it must not outlive this moment.
-    os.killpg(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return NotStarted("the system would not tell which process was started (out of descriptors?)")
 
 
 class SignalTarget(Protocol):
@@ -465,6 +314,21 @@ class Supervision:
             usage=usage,
         )
 
+    def end_seen(self) -> AttemptResult | None:
+        """How the main process ended, without all that is asked for afterwards; None where nobody has seen it."""
+        status = self.exited.result() if self.exited.done() and not self.exited.cancelled() else None
+        if status is None:
+            return None
+        verdict = judge(self.rules, status, self.stopper.verdict)
+        return replace(
+            never_started(verdict, self.clock),
+            exit_code=verdict.exit_code,
+            signal=verdict.signal,
+            process=self.process.identity,
+            started_ms=self.started_ms,
+            usage=self.process.usage,
+        )
+
     def _handed(self, verdict: ExitVerdict) -> HandedValues:
         """What it hands over; one that did not succeed hands over nothing."""
         if self.values_file is None:
@@ -484,18 +348,24 @@ class Supervision:
         """Processes that live on, and how many of them were killed; after a stop they get the rest of the grace."""
         if self.capture.ended.done() and not self.process.group_is_alive():
             return (), 0
-        marks = self.rules.marks
-        find = partial(find_leftovers, self.process.identity, marks)
-        found = await self.loop.run_in_executor(None, find)
+        find = partial(find_leftovers, self.process.identity, self.rules.marks)
+        try:
+            return await self._found_and_killed(find, must_die=must_die)
+        except OSError:  # out of descriptors: how the command ended is known, and must not be lost for that
+            return (), 0
+
+    async def _found_and_killed(
+        self, find: Callable[[], tuple[ProcessIdentity, ...]], *, must_die: bool
+    ) -> tuple[tuple[ProcessIdentity, ...], int]:
+        found = await off_the_loop(find)
         pause = _POLL_AGAIN_S
         while found and must_die and (left := self.stopper.kill_at - self.loop.time()) > 0:
             await asyncio.sleep(min(pause, left))
             pause = min(pause * 2, _SLOWEST_POLL_S)
-            found = await self.loop.run_in_executor(None, find)
+            found = await off_the_loop(find)
         if not found or not (must_die or self.rules.leftovers is LeftoverPolicy.KILL):
             return found, 0
-        kill = partial(kill_leftovers, found, self.process.identity, marks)
-        return await self.loop.run_in_executor(None, kill)
+        return await off_the_loop(partial(kill_leftovers, found, self.process.identity, self.rules.marks))
 
     def close(self, hooks: Hooks) -> None:
         self._no_more_stops()
@@ -512,7 +382,7 @@ class Supervision:
 async def finish_log(log: BoundedLog) -> LogSummary:
     """Putting a long log in order is work for a thread."""
     if log.must_be_put_in_order:
-        summary = await asyncio.get_running_loop().run_in_executor(None, log.finish)
+        summary = await off_the_loop(log.finish)
     else:
         summary = log.finish()
     fail_point("log finished")

@@ -23,7 +23,7 @@ MOST_VALUES = 64
 MOST_BYTES = 16 * 1024
 _MOST_READ = 64 * 1024
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
-_MOST_LINES_TOLD = 3
+_MOST_LINES_SHOWN = 3
 
 
 class HandedValues(NamedTuple):
@@ -119,10 +119,10 @@ def values_in(written: bytes) -> HandedValues:
 
 
 def _lines(numbers: list[int]) -> str:
-    shown = ", ".join(map(str, numbers[:_MOST_LINES_TOLD]))
+    shown = ", ".join(map(str, numbers[:_MOST_LINES_SHOWN]))
     if len(numbers) == 1:
         return f"line {shown} of {OUTPUT_VARIABLE} is"
-    more = "" if len(numbers) <= _MOST_LINES_TOLD else f" and {len(numbers) - _MOST_LINES_TOLD} more"
+    more = "" if len(numbers) <= _MOST_LINES_SHOWN else f" and {len(numbers) - _MOST_LINES_SHOWN} more"
     return f"lines {shown}{more} of {OUTPUT_VARIABLE} are"
 
 
@@ -139,7 +139,7 @@ def values_returned(returned: Any) -> HandedValues:
             found[name] = text
         else:
             bad.append(repr(name)[:40])
-    problem = f"{', '.join(bad[:_MOST_LINES_TOLD])} cannot be handed over: names are words, values texts or numbers"
+    problem = f"{', '.join(bad[:_MOST_LINES_SHOWN])} cannot be handed over: names are words, values texts or numbers"
     return _bounded(found, problem if bad else "")
 
 

@@ -64,12 +64,15 @@ JOURNAL_HEAD = META + b"journal"
 MAX_STATE_NAME = 128
 _OFFSET = 1 << 63
 _JOB_NAME = "job"
+# A decision asks for the keys of the same few records again and again.
+_kept = lru_cache(maxsize=4096)
 
 
 def instant(ms: int) -> bytes:
     return (ms + _OFFSET).to_bytes(8, "big")
 
 
+@_kept
 def job_key(job: str) -> bytes:
     return JOB + _name(job)
 
@@ -79,6 +82,7 @@ def within_targets(job: str) -> bytes:
     return JOB + check_name(job).encode("ascii") + TARGET_APART.encode("ascii")
 
 
+@_kept
 def job_progress_key(job: str) -> bytes:
     return JOB_PROGRESS + _name(job)
 
@@ -87,14 +91,17 @@ def job_version_key(job: str, version: int) -> bytes:
     return JOB_VERSION + _name(job) + version.to_bytes(4, "big")
 
 
+@_kept
 def occurrence_key(job: str, nominal_ms: int) -> bytes:
     return OCCURRENCE + _name(job) + instant(nominal_ms)
 
 
+@_kept
 def run_key(job: str, nominal_ms: int, task: str) -> bytes:
     return RUN + _name(job) + instant(nominal_ms) + _name(task, "task")
 
 
+@_kept
 def attempt_key(job: str, nominal_ms: int, task: str, number: int) -> bytes:
     return ATTEMPT + _name(job) + instant(nominal_ms) + _name(task, "task") + number.to_bytes(4, "big")
 
@@ -258,9 +265,10 @@ def _name(name: str, what: str = _JOB_NAME) -> bytes:
 
 def key_of(record: Record) -> bytes:
     """Where a record lives, for the kinds whose key follows from the record alone."""
-    find = _KEYS.get(type(record))
-    if find is None:
-        raise TypeError(f"a {type(record).__name__} does not know its key")
+    try:
+        find = _KEYS[type(record)]
+    except KeyError:
+        raise TypeError(f"a {type(record).__name__} does not know its key") from None
     return find(record)
 
 
@@ -321,16 +329,16 @@ def _occurrence_indexes(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]
 
 def _queued_indexes(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]:
     """In the queue of its job; or waiting for parents, outside of it; or in lines; or due at once,
-    when its parents have completed."""
+    when its parents have completed. Where it waits no longer than to a certain time, it is due then."""
+    until = occurrence.wait_until_ms
+    timer = () if until is None else (timed(DUE, until, key),)
     if occurrence.waits_for:
-        until = occurrence.wait_until_ms
-        timer = () if until is None else (timed(DUE, until, key),)
         return (PARKED + key, *(following(parent, key) for parent in occurrence.waits_for), *timer)
     if occurrence.lines:
-        return _line_entries(key, occurrence)
+        return (*_line_entries(key, occurrence), *timer)
     if occurrence.released_ms is not None:
         return (timed(DUE, occurrence.released_ms, key),)
-    return (QUEUED + key,)
+    return (QUEUED + key, *timer)
 
 
 def _line_entries(key: bytes, occurrence: Occurrence) -> tuple[bytes, ...]:

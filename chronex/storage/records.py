@@ -47,7 +47,7 @@ class RecordCache:
         # None stands for a key under which there is nothing. `Any`, because the key says of which type a record is.
         self.known: dict[bytes, Any] = {}
         self.changed: dict[bytes, Record] = {}
-        # Jobs, each joined of the two records in `known`; one of another row is joined again.
+        # Jobs, each joined of the two records in `known`, as they are now.
         self.jobs: dict[str, Job] = {}
         # Whether anything is quarantined at all; None before that was asked.
         self.has_quarantine: bool | None = None
@@ -55,9 +55,11 @@ class RecordCache:
     def keep(self, key: bytes, record: Record) -> None:
         """What is under `key` from now on."""
         self.known[key] = record
-        kind = type(record)
-        if kind is JobProgress or kind is Job:
-            self.jobs.clear()  # of which a decision has one, or a few
+        if isinstance(record, JobProgress):  # each start changes it several times, and asks for the job in between
+            if (joined := self.jobs.get(record.job)) is not None:
+                self.jobs[record.job] = replace(joined, progress=record)
+        elif isinstance(record, Job):
+            self.jobs.pop(record.id, None)
 
     def remove(self, key: bytes) -> None:
         """Nothing is under `key` from now on."""

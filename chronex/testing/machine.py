@@ -14,7 +14,7 @@ from chronex.engine import checked_ends
 from chronex.engine.checked_ends import after_check, check_of
 from chronex.engine.clock_steps import follow_clock
 from chronex.engine.engine import Engine
-from chronex.engine.notices import settled
+from chronex.engine.notices import after_try
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
 from chronex.engine.update import apply_jobs
 from chronex.engine.update.group_changes import write_groups
@@ -411,7 +411,7 @@ class SimulatedMachine:
         """Every hook ends well and at once."""
         self.hooks.append(order)
         if (notice := order.notice) is not None:
-            self._or_die(lambda: self.store.update(settled(notice, "", self.now), use_reserve=True))
+            self._or_die(lambda: self.store.update(after_try(notice, "", self.now), use_reserve=True))
 
     def _cancel(self, process: SimulatedProcess, order: Cancel) -> None:
         process.canceled_by = order

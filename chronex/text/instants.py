@@ -6,13 +6,14 @@ place where such a number becomes a datetime or a text, and back.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import NoReturn
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_ORDINAL = EPOCH.toordinal()  # days since 1970 plus this are the ordinals of datetime.date
 SHORT_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 SHORT_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_NAMED_DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 
 # -- milliseconds and datetimes -------------------------------------------------------------------------------
 
@@ -93,3 +94,14 @@ def short_utc_offset(seconds: int) -> str:
     """`+02`, `-03:30`: minutes only where there are some, seconds never."""
     sign, rest = ("-" if seconds < 0 else "+"), abs(seconds)
     return f"{sign}{rest // 3600:02}" + (f":{rest // 60 % 60:02}" if rest % 3600 else "")
+
+
+def with_named_day(text: str, today: date) -> str:
+    """`yesterday` and `yesterday 03:00` as ISO 8601; any other text as it is."""
+    word, _, clock = text.partition(" ")
+    shift = _NAMED_DAYS.get(word.lower())
+    if shift is None:
+        return text
+    day = (today + timedelta(days=shift)).isoformat()
+    hour = "0" if clock[1:2] == ":" else ""
+    return f"{day}T{hour}{clock}" if clock else day

@@ -44,6 +44,7 @@ _YEAR_SECONDS = 366 * 86_400
 _SAMPLE_START = 1_704_067_200_000  # 2024-01-01, a leap year: distances do not depend on today
 _SAMPLE_SIZE = 1000
 _SIZES = {"second": 60, "minute": 60, "hour": 24, "month": 12, "dayOfWeek": 7}
+_LETTERS = {"second": "s", "minute": "m", "hour": "h"}  # of durations
 _UNITS = {"second": "minute", "minute": "hour", "hour": "day", "month": "year", "dayOfWeek": "week"}
 _MONTH_NAMES = ("", "January", "February", "March", "April", "May", "June", "July", "August", "September",
                 "October", "November", "December")  # fmt: skip
@@ -157,7 +158,8 @@ class _Adviser:
                     yield self._at_field(W107, name, fix="*")
             elif first == "*" and (case := _uneven(name, step)):
                 rest = _SIZES.get(name, 31) % step
-                yield self._at_field(W103, name, case, step=step, unit=_UNITS.get(name), rest=rest)
+                names = {"unit": _UNITS.get(name), "letter": _LETTERS.get(name)}
+                yield self._at_field(W103, name, case, step=step, rest=rest, **names)
             elif first != "*" and last is None and step >= _SIZES.get(name, 31):
                 yield self._at_field(W103, name, "longer from a value", step=step, first=first)
 
@@ -283,5 +285,5 @@ def _uneven(name: str, step: int) -> str | None:
         return "uneven days" if step < 31 else "longer than the field"
     size = _SIZES[name]
     if step >= size:
-        return "longer than the field"
+        return "interval" if name in _LETTERS and step > size else "longer than the field"
     return "uneven" if size % step else None

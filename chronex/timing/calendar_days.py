@@ -209,8 +209,8 @@ def _weekend(excluded: Iterable[JobCalendar]) -> frozenset[int]:
     calendars = tuple(excluded)
     if any(calendar.weekdays for calendar in calendars):
         return frozenset(day for calendar in calendars for day in calendar.weekdays)
-    told = [calendar.weekend for calendar in calendars if calendar.weekend != USUAL_WEEKEND]
-    return frozenset(told[0] if told else USUAL_WEEKEND)
+    weekends = [calendar.weekend for calendar in calendars if calendar.weekend != USUAL_WEEKEND]
+    return frozenset(weekends[0] if weekends else USUAL_WEEKEND)
 
 
 @lru_cache(maxsize=1024)

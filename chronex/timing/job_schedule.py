@@ -275,8 +275,13 @@ def runs_at_start(job: Job) -> bool:
 
 def options_of(job: Job) -> Options:
     """What holds for every start; several expressions have the same, except for their bounds and tags."""
-    timing = timing_of(job)
-    return _NO_OPTIONS if timing is None else timing.meaning.options
+    return _NO_OPTIONS if job.dialect == CUSTOM or not job.schedule else _options(job.schedule, job.dialect)
+
+
+@lru_cache(maxsize=4096)
+def _options(schedule: str, dialect: str) -> Options:
+    first, _, _ = schedule.partition(SCHEDULES_APART)
+    return _meaning(first, dialect).options
 
 
 def is_interval(job: Job) -> bool:

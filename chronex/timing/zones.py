@@ -292,14 +292,14 @@ def host_zone() -> ZoneChoice:
     unused = ""
     for name, source in _host_candidates():
         try:
-            return ZoneChoice(load_zone(name), source + _told(unused), unused)
+            return ZoneChoice(load_zone(name), source + _unused_note(unused), unused)
         except UnknownZoneError:
             if source == _FROM_VARIABLE:
                 unused = name
-    return ZoneChoice(utc_zone(), f"the host names no zone; UTC assumed{_told(unused)}", unused)
+    return ZoneChoice(utc_zone(), f"the host names no zone; UTC assumed{_unused_note(unused)}", unused)
 
 
-def _told(unused: str) -> str:
+def _unused_note(unused: str) -> str:
     return f"; TZ={unused!r} is no zone name and not used" if unused else ""
 
 
@@ -369,11 +369,14 @@ def meant_zone(name: str, known: Iterable[str]) -> str | None:
     """The zone that an unknown name most likely means, None where nothing speaks for one."""
     if (place := _PLACES.get(name.upper())) is not None:
         return place
+    known = list(known)
     names = [zone for zone in known if abs(len(zone) - len(name)) <= _MOST_EDITS]
     if (
         same := next((zone for zone in names if len(zone) == len(name) and is_respelling(name, zone)), None)
     ) is not None:
         return same
+    if (city := _city(name, known)) is not None:
+        return city
     letters = name.replace("/", "").replace("_", "").replace("-", "").replace(" ", "")
     if not letters.isalpha() or ("/" not in name and len(name) < _SHORTEST_GUESSED):
         return None  # an offset such as UTC+2, or an abbreviation
@@ -382,6 +385,15 @@ def meant_zone(name: str, known: Iterable[str]) -> str | None:
 
 def is_of_several_places(name: str) -> bool:
     return name.upper() in _SEVERAL
+
+
+def _city(name: str, known: list[str]) -> str | None:
+    """The one zone whose last part is this name, as in `Berlin` and `new york`."""
+    if "/" in name or not name:
+        return None
+    places = [zone for zone in known if "/" in zone and not zone.startswith("Etc/")]  # GMT+2 is no Etc/GMT+2
+    found = [zone for zone in places if is_respelling(name, zone.rpartition("/")[2])]
+    return found[0] if len(found) == 1 else None
 
 
 def zone_example(name: str) -> str:

@@ -42,10 +42,10 @@ EVERY_MS = {TICK: 1_000, LONG: 10_000, **dict.fromkeys(TURNS, 3_000)}
 # At the usual pace: longer than a lease, so that the node is given up and comes back.
 _SILENT_MS = 25_000
 _QUIET_WITHIN_MS = 900_000
-_LOOK_MS = 200
+_POLL_MS = 200
 _BUSY_SHARE = 0.8
 
-Told = Callable[[str], None]
+Emit = Callable[[str], None]
 
 
 @dataclass
@@ -67,9 +67,9 @@ class CampaignSettings:
 class Campaign:
     """Use it as a context: its schema and its daemons are gone when it ends, however it ends."""
 
-    def __init__(self, address: PostgresAddress, directory: Path, settings: CampaignSettings, tell: Told) -> None:
+    def __init__(self, address: PostgresAddress, directory: Path, settings: CampaignSettings, emit: Emit) -> None:
         self.random = Random(settings.seed)  # noqa: S311  it chooses whom to hurt
-        self.settings, self._tell = settings, tell
+        self.settings, self._emit = settings, emit
         schema = f"{SCHEMA_PREFIX}{self.random.getrandbits(32):08x}{SYSTEM_CLOCK.wall_ms() % 10**8:08d}"
         # Our own way to the store too: a database that fails over is somewhere else then.
         self._relay = Relay(upstream_of(address))
@@ -110,7 +110,7 @@ class Campaign:
         self._until(lambda: self._completed() >= len(self.nodes) and self._has_begun(LONG), "the first runs")
         for number in range(self.settings.rounds):
             self._round(number + 1)
-        self._calm()
+        self._heal()
         return self._verdict()
 
     def _apply(self, jobs: list[Job]) -> None:
@@ -146,7 +146,7 @@ class Campaign:
         before = self._completed()
         self._until(lambda: self._completed() > before, f"runs after {name}")
         if number % 10 == 0 or number == self.settings.rounds:
-            self._tell(f"round {number} of {self.settings.rounds}: {self._completed()} runs completed")
+            self._emit(f"round {number} of {self.settings.rounds}: {self._completed()} runs completed")
 
     def _victim(self) -> TormentedNode:
         """Mostly one that runs something."""
@@ -173,7 +173,7 @@ class Campaign:
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
-    def _calm(self) -> None:
+    def _heal(self) -> None:
         """Everything is well again, no instant comes any more, and what is open ends."""
         for node in self.nodes:
             node.plug_in()
@@ -220,7 +220,7 @@ class Campaign:
         while not holds():
             if SYSTEM_CLOCK.monotonic_ms() - begun > within_ms:
                 raise CampaignStuckError(f"waited for {what} for {within_ms // 1000} s")
-            self.pause(_LOOK_MS)
+            self.pause(_POLL_MS)
 
 
 def _busy_nodes(reading: Reading) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from chronex.torture.campaign import Campaign, CampaignSettings, CampaignStuckError, Told
+from chronex.torture.campaign import Campaign, CampaignSettings, CampaignStuckError, Emit
 from chronex.torture.judgement import CampaignVerdict
 from chronex_store.postgres.pg_address import PostgresAddress
 
@@ -18,7 +18,7 @@ _COUNTED = ("rounds", "outcomes", "nodes")
 
 
 def run_clusters(
-    address_of: Callable[[int], PostgresAddress], directory: Path, settings: CampaignSettings, count: int, tell: Told
+    address_of: Callable[[int], PostgresAddress], directory: Path, settings: CampaignSettings, count: int, emit: Emit
 ) -> CampaignVerdict:
     """Share the rounds among `count` clusters; CampaignStuckError where one does not go on, when all have ended."""
 
@@ -27,10 +27,10 @@ def run_clusters(
         place.mkdir()
         mine = replace(settings, rounds=share(settings.rounds, count, number), seed=settings.seed + number)
 
-        def tell_which(line: str) -> None:
-            tell(line if count == 1 else f"cluster {number + 1}: {line}")
+        def emit_named(line: str) -> None:
+            emit(line if count == 1 else f"cluster {number + 1}: {line}")
 
-        with Campaign(address_of(number), place, mine, tell_which) as campaign:
+        with Campaign(address_of(number), place, mine, emit_named) as campaign:
             return campaign.run()
 
     with ThreadPoolExecutor(count) as pool:

@@ -15,7 +15,7 @@ from chronex.text.instants import rfc3339
 from chronex.torture.witness import WitnessedRun, at_a_time, begun_twice, fences_went_back, overlaps
 from chronex.verify import VerificationReport, verify_store
 
-_MOST_TOLD = 20
+_MOST_FINDINGS = 20
 _PAGE = 2_000
 
 
@@ -59,7 +59,7 @@ def judge(
     report = verify_store(store)
     findings += [f"verify: {one.property} {one.title}: {one.findings[0].message}" for one in report.violated()]
     figures = _figures(occurrences, executions, len(acknowledged), report)
-    return CampaignVerdict(tuple(findings[:_MOST_TOLD]), {**figures, **_told_of_nodes(store)})
+    return CampaignVerdict(tuple(findings[:_MOST_FINDINGS]), {**figures, **_node_facts(store)})
 
 
 def _occurrences(store: Store, job: str) -> list[Occurrence]:
@@ -121,7 +121,7 @@ _OF_NODES = {
 }
 
 
-def _told_of_nodes(store: Store) -> dict[str, Any]:
+def _node_facts(store: Store) -> dict[str, Any]:
     """What the faults did to nodes: a campaign in which none was given up has shown little."""
     found, silent_ms = dict.fromkeys(_OF_NODES.values(), 0), 0
     seen = 0

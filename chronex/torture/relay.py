@@ -9,7 +9,7 @@ import threading
 from enum import Enum
 
 _CHUNK = 64 * 1024
-_LOOK_S = 0.05
+_POLL_S = 0.05
 Upstream = str | tuple[str, int]
 
 
@@ -76,7 +76,7 @@ class Relay:
 
     def _work(self) -> None:
         while not self._is_closing:
-            for key, _ in self._selector.select(_LOOK_S):
+            for key, _ in self._selector.select(_POLL_S):
                 if key.fileobj is self._listener:
                     self._accept()
                 elif isinstance(key.fileobj, socket.socket) and isinstance(key.data, _Pair):
@@ -86,7 +86,7 @@ class Relay:
                 for pair in list(self._pairs):
                     self._drop(pair)
             if self.mode is RelayMode.HOLE:
-                threading.Event().wait(_LOOK_S)  # what is readable stays so: it must not be asked in a circle
+                threading.Event().wait(_POLL_S)  # what is readable stays so: it must not be asked in a circle
         for pair in list(self._pairs):
             self._drop(pair)
         self._listener.close()

@@ -21,10 +21,10 @@ from chronex.model.states import OccurrenceState
 from chronex.storage.journal import head
 from chronex.storage.records import Reading
 from chronex.text.durations import DAY_MS
-from chronex.timing.job_schedule import schedule_of
+from chronex.timing.job_schedule import runs_at_start, schedule_of
 from chronex.timing.zones import Zone, load_zone
-from chronex.views.coming_runs import ForecastRun, forecast_job, may_wait_for, runs_left
-from chronex.views.jobs import drawn_runs
+from chronex.views.coming_runs import ForecastRun, forecast_job, in_order_of_start, may_wait_for, runs_left
+from chronex.views.known_runs import drawn_runs
 from chronex.views.source_changes import changed_groups
 
 DEFAULT_DAYS = 7
@@ -52,6 +52,9 @@ class JobPreview(NamedTuple):
     after: tuple[str, ...] = ()
     # What may hold up each of its runs at its time.
     may_wait: tuple[str, ...] = ()
+    # Where none starts in these days: the first that does, or that none ever will.
+    first_later: ForecastRun | None = None
+    never: bool = False
 
 
 class Preview(NamedTuple):
@@ -68,14 +71,14 @@ class Preview(NamedTuple):
 
 
 def preview(
-    reading: Reading, wanted: Iterable[Job], now_ms: int, way: UpdateOptions, days: int = DEFAULT_DAYS
+    reading: Reading, desired: Iterable[Job], now_ms: int, how: UpdateOptions, days: int = DEFAULT_DAYS
 ) -> Preview:
-    wanted = list(wanted)
-    steps = plan_changes(reading, wanted, now_ms, way)
+    desired = list(desired)
+    steps = plan_changes(reading, desired, now_ms, how)
     changed = [step for step in steps if step.kind is not Change.UNCHANGED]
     effects = tuple(preview_job(reading, step, now_ms, now_ms + days * DAY_MS) for step in changed)
     changes = tuple(Changed(s.job_id, s.kind, s.job.version if s.job is not None else 0) for s in steps)
-    return Preview(changes, effects, head(reading.tx), changed_groups(reading, wanted, way.owns))
+    return Preview(changes, effects, head(reading.tx), changed_groups(reading, desired, how.owns))
 
 
 def preview_job(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -> JobPreview:
@@ -95,7 +98,20 @@ def preview_job(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -
     may_wait = () if step.job is None else may_wait_for(step.job)
     ordered = tuple(sorted((*shifted, *moved), key=lambda pair: pair.before.nominal_ms))
     found = (tuple(added), tuple(removed), ordered, tuple(fires))
-    return JobPreview(step.job_id, *found, until_ms, barred, parents, may_wait)
+    later, never = (None, False) if step.job is None or after else _later(step.job, now_ms)
+    return JobPreview(step.job_id, *found, until_ms, barred, parents, may_wait, later, never)
+
+
+def _later(job: Job, now_ms: int) -> tuple[ForecastRun | None, bool]:
+    """The first run of a job of which none is near, and whether there is none at all; of a job that is disabled,
+    paused or has no schedule nobody can tell by that."""
+    if not job.schedule or not job.enabled or job.progress.paused or runs_at_start(job):
+        return None, False
+    try:
+        first = next(in_order_of_start(job, schedule_of(job).next(now_ms), now_ms), None)
+    except CustomScheduleError:  # it is not registered in this process
+        return None, False
+    return first, first is None
 
 
 def _differ(before: ForecastRun, after: ForecastRun) -> bool:

@@ -6,16 +6,14 @@ A row is light, because all jobs have one; a detail reads the history of a singl
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from enum import StrEnum
-from itertools import islice, takewhile
+from itertools import islice
 from typing import NamedTuple
 
 from chronex.engine.membership import seems_alive
-from chronex.engine.plan import NO_CHANCE, blackout_at, lead_ms, plan_job
-from chronex.engine.retries import skips_until
+from chronex.engine.retries import retry_wait
 from chronex.engine.usual import RunUsage, Usual, usage_of, usual_of
-from chronex.errors import CustomScheduleError
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
 from chronex.model.reasons import NO_REASON, Reason
@@ -24,22 +22,18 @@ from chronex.model.states import OccurrenceState, RunState, is_final
 from chronex.storage import keys
 from chronex.storage.records import Reading, pages
 from chronex.timing.calendar_schedule import MovedFrom
-from chronex.timing.job_schedule import runs_at_start, schedule_of
+from chronex.timing.job_schedule import runs_at_start
 from chronex.views.coming_runs import (
     ForecastRun,
-    barred_at,
-    in_order_of_start,
-    is_beyond_window,
     may_wait_for,
     runs_left,
 )
 from chronex.views.group_rows import waits_for
+from chronex.views.known_runs import coming_runs, known_runs, left_by_max
 
 # A row searches this many occurrences for the last one that has ended.
 _OPEN_AT_MOST = 8
 _ALL_JOBS = 1_000_000
-# A scheduler that lives has decided what was due so long ago: what is undecided still was missed.
-_DECIDED_WITHIN_MS = 10_000
 
 
 class Situation(StrEnum):
@@ -136,7 +130,8 @@ class Row(NamedTuple):
     running_since_ms: int | None
     retry: Retry | None
     queued: int
-    drawn: tuple[ForecastRun, ...] = ()  # on record: they wait for their time, and will start then
+    drawn: tuple[ForecastRun, ...] = ()  # on record, or missed: they will start when it is their time
+    ahead: Job | None = None  # the job as it is once what it missed is decided, where it missed something
 
     @property
     def is_enabled(self) -> bool:
@@ -252,12 +247,13 @@ def _count(reading: Reading, prefix: bytes) -> int:
 def _row(reading: Reading, job: Job, going: _Open, now_ms: int) -> Row:
     running = going.running.get(job.id, ())
     retry = _first_retry(reading, job, going.retrying.get(job.id, ()))
-    waits = skips_until(reading, job) if retry is not None else None
-    skipped_until = None if waits is None else waits[1]
-    drawn = drawn_runs(job, _recorded(reading, job, going.pending.get(job.id, ())), now_ms, skipped_until)
-    upcoming = next(_coming_runs(job, drawn, now_ms, skipped_until), None)
-    if drawn and runs_left(job) is not None:
-        drawn = _left_by_max(job, drawn, now_ms, skipped_until)
+    waits = retry_wait(reading, job, now_ms) if retry is not None else None
+    skipped_until = None if waits is None else waits.skips_until_ms
+    recorded = _recorded(reading, job, going.pending.get(job.id, ()))
+    known = known_runs(job, recorded, now_ms, skipped_until)
+    upcoming = next(coming_runs(known, now_ms, skipped_until), None)
+    if known.runs and runs_left(job) is not None:
+        known = known._replace(runs=left_by_max(known, now_ms, skipped_until))
     queued = len(going.queued.get(job.id, ()))
     is_paused = job.progress.is_paused_at(now_ms)
     if running and (retry is None or going.trying.get(job.id)):
@@ -278,7 +274,8 @@ def _row(reading: Reading, job: Job, going: _Open, now_ms: int) -> Row:
         running_since_ms=_since(reading, job.id, running) if running else None,
         retry=retry,
         queued=queued,
-        drawn=tuple(drawn),
+        drawn=tuple(known.runs),
+        ahead=known.job if known.job is not job else None,
     )
 
 
@@ -307,8 +304,8 @@ def next_run(
     What is due before `skipped_until_ms` will be skipped. None for a job that is disabled, done, or paused until
     someone resumes it.
     """
-    drawn = drawn_runs(job, _recorded(reading, job, pending), now_ms, skipped_until_ms)
-    return _shown(next(_coming_runs(job, drawn, now_ms, skipped_until_ms), None))
+    known = known_runs(job, _recorded(reading, job, pending), now_ms, skipped_until_ms)
+    return _shown(next(coming_runs(known, now_ms, skipped_until_ms), None))
 
 
 def _recorded(reading: Reading, job: Job, nominals: Iterable[int]) -> list[Occurrence]:
@@ -316,70 +313,8 @@ def _recorded(reading: Reading, job: Job, nominals: Iterable[int]) -> list[Occur
     return [one for one in found if one is not None]
 
 
-def _coming_runs(
-    job: Job, drawn: Iterable[ForecastRun], now_ms: int, skipped_until_ms: int | None
-) -> Iterator[ForecastRun]:
-    if not job.enabled:
-        return iter(())
-    not_before, first = skipped_until_ms, _first_undecided(job)
-    if first is not None and first < now_ms - _DECIDED_WITHIN_MS:
-        made_up, first = _after_outage(job, now_ms)
-        drawn = (*drawn, *made_up)
-    if job.progress.is_paused_at(now_ms):
-        until = job.progress.paused_until_ms
-        first = None if until is None else first
-        not_before = max(until or 0, skipped_until_ms or 0)
-    return in_order_of_start(job, first, now_ms, drawn, not_before)
-
-
 def _shown(run: ForecastRun | None) -> NextRun | None:
     return None if run is None else NextRun(run.nominal_ms, run.due_ms, run.latest_ms == run.due_ms, run.moved)
-
-
-def _left_by_max(job: Job, drawn: list[ForecastRun], now_ms: int, skipped_until_ms: int | None) -> list[ForecastRun]:
-    """Those on record that `max` lets start: one that is due earlier, and is not on record yet, may come first."""
-    last_ms = max(run.due_ms for run in drawn)
-    coming = takewhile(lambda run: run.due_ms <= last_ms, _coming_runs(job, drawn, now_ms, skipped_until_ms))
-    nominals = {run.nominal_ms for run in coming}
-    return [run for run in drawn if run.nominal_ms in nominals]
-
-
-def _after_outage(job: Job, now_ms: int) -> tuple[list[ForecastRun], int | None]:
-    """What a scheduler that starts now makes up for, and the first instant behind that."""
-    schedule = schedule_of(job)
-    try:
-        plan = plan_job(job, schedule, now_ms, now_ms, NO_CHANCE)
-        missed = (one.occurrence for one in plan.planned if one.outcome.runs)
-        return drawn_runs(job, missed, now_ms), schedule.next(plan.cursor_ms)
-    except CustomScheduleError:  # it is not registered in this process
-        return [], _first_undecided(job)
-
-
-def _first_undecided(job: Job) -> int | None:
-    return None if job.progress.next_ms is None else job.progress.next_ms + lead_ms(job)
-
-
-def drawn_runs(
-    job: Job, known: Iterable[Occurrence], now_ms: int, skipped_until_ms: int | None = None
-) -> list[ForecastRun]:
-    """Those on record that wait for their time and will start then; what a person asked for always does.
-
-    One that runs is due as well where it is to be canceled, or ends at a deadline.
-    """
-    waiting = (one for one in known if one.state is OccurrenceState.PENDING)
-    return [_drawn(one) for one in waiting if one.manual or _will_start(job, one, now_ms, skipped_until_ms or 0)]
-
-
-def _will_start(job: Job, waiting: Occurrence, now_ms: int, not_before_ms: int) -> bool:
-    due_ms = waiting.due_ms
-    if due_ms < not_before_ms or is_beyond_window(job, waiting.nominal_ms, max(due_ms, now_ms)):
-        return False
-    return not barred_at(job, due_ms, now_ms) and blackout_at(job, due_ms) is None
-
-
-def _drawn(occurrence: Occurrence) -> ForecastRun:
-    moved = MovedFrom(occurrence.scheduled_ms, occurrence.moved_by) if occurrence.moved_by else None
-    return ForecastRun(occurrence.nominal_ms, occurrence.job, occurrence.due_ms, occurrence.due_ms, moved=moved)
 
 
 def last_outcome(reading: Reading, job: Job) -> Outcome | None:
@@ -494,10 +429,10 @@ def with_usage(reading: Reading, detail: Detail) -> Detail:
 
 def upcoming_runs(reading: Reading, job: Job, now_ms: int, count: int) -> list[NextRun]:
     """The next `count` runs that will start, on record or not, in the order in which they do."""
-    waits = skips_until(reading, job)
-    skipped_until = None if waits is None else waits[1]
-    drawn = drawn_runs(job, reading.occurrences(job.id, limit=2 * count + 20), now_ms, skipped_until)
-    found = islice(_coming_runs(job, drawn, now_ms, skipped_until), count)
+    waits = retry_wait(reading, job, now_ms)
+    skipped_until = None if waits is None else waits.skips_until_ms
+    known = known_runs(job, reading.occurrences(job.id, limit=2 * count + 20), now_ms, skipped_until)
+    found = islice(coming_runs(known, now_ms, skipped_until), count)
     return [shown for run in found if (shown := _shown(run)) is not None]
 
 

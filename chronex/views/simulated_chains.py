@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from chronex.engine.admit import MOST_QUEUED
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence, occurrence_id
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
@@ -54,6 +55,8 @@ class SimulatedChains:
                 self._children.setdefault(parent, []).append(job)
         self._ended: dict[tuple[str, int], OccurrenceState] = {}
         self._waiting: dict[tuple[str, int], list[Occurrence]] = {}
+        # Of each job those that wait, by their instants, with the occurrence that each waits for.
+        self._held: dict[str, dict[int, tuple[str, int]]] = {}
         self._released: set[tuple[str, int]] = set()
         self._roots: dict[str, tuple[Job | None, ...]] = {}
 
@@ -80,8 +83,8 @@ class SimulatedChains:
             if child.follows:
                 self._follow(child, one.nominal_ms, at, due, skipped)
         for waiting in self._waiting.pop((one.job, one.nominal_ms), []):
-            self._released.add((waiting.job, waiting.nominal_ms))
-            due.append(replace(waiting, due_ms=at))
+            del self._held[waiting.job][waiting.nominal_ms]
+            self._decide_anew(waiting, at, due, skipped)
         return Following(tuple(due), tuple(skipped))
 
     def _follow(self, child: Job, nominal_ms: int, at: int, due: list[Occurrence], skipped: list[Played]) -> None:
@@ -94,6 +97,15 @@ class SimulatedChains:
         else:
             due.append(found)
 
+    def _decide_anew(self, waiting: Occurrence, at: int, due: list[Occurrence], skipped: list[Played]) -> None:
+        """It waits for another parent, is skipped because of this one, or is let go and meets the rest then."""
+        reason = self._by_parents(self._jobs[waiting.job], waiting)
+        if reason is None:
+            self._released.add((waiting.job, waiting.nominal_ms))
+            due.append(replace(waiting, due_ms=at))
+        elif reason.code is not ReasonCode.WAITS_FOR:
+            skipped.append(Played(waiting, OccurrenceState.SKIPPED, reason))
+
     def verdict(self, occurrence: Occurrence, at: int) -> Reason | None:
         """Why an instant of a job with a schedule does not start now; None where it may be decided.
 
@@ -103,33 +115,43 @@ class SimulatedChains:
         if not job.after or not job.schedule:
             return None
         if occurrence.wait_until_ms is not None:
+            self.forget(occurrence)
             return Reason(ReasonCode.PARENT_TOO_LATE, by=", ".join(job.after))
+        is_late = (window := options_of(job).window) is not None and at > occurrence.nominal_ms + window
+        if is_late or (occurrence.job, occurrence.nominal_ms) in self._released:
+            return None
+        return self._by_parents(job, occurrence)
+
+    def _by_parents(self, job: Job, occurrence: Occurrence) -> Reason | None:
         newest = {parent: self._newest(parent, occurrence.nominal_ms) for parent in job.after}
         ends = {parent: self._end_of(parent, nominal) for parent, nominal in newest.items()}
-        window = options_of(job).window
-        if window is not None and at > occurrence.nominal_ms + window:
-            if (occurrence.job, occurrence.nominal_ms) in self._released:
-                return Reason(ReasonCode.PARENT_TOO_LATE, by=", ".join(job.after))
-            return None
         for parent, nominal in newest.items():
             state = ends[parent]
             if state is not None and (reason := _first_bad({parent: state}, nominal or 0)):
                 return reason
         for parent, nominal in newest.items():
             if ends[parent] is None and nominal is not None:
-                self._waiting.setdefault((parent, nominal), []).append(occurrence)
-                return Reason(ReasonCode.WAITS_FOR, parent)
+                return self._hold(occurrence, parent, nominal)
         return None
 
-    def gives_up(self, occurrence: Occurrence) -> bool:
-        """Its window is over: whether it still waits for a parent. It is waited for no longer."""
-        key = (occurrence.job, occurrence.nominal_ms)
-        for parent, waiting in list(self._waiting.items()):
-            left = [one for one in waiting if (one.job, one.nominal_ms) != key]
-            if len(left) < len(waiting):
-                self._waiting[parent] = left
-                return True
-        return False
+    def _hold(self, occurrence: Occurrence, parent: str, nominal_ms: int) -> Reason:
+        held = self._held.setdefault(occurrence.job, {})
+        if len(held) >= MOST_QUEUED:
+            return Reason(ReasonCode.QUEUE_FULL)
+        held[occurrence.nominal_ms] = (parent, nominal_ms)
+        self._waiting.setdefault((parent, nominal_ms), []).append(occurrence)
+        return Reason(ReasonCode.WAITS_FOR, parent)
+
+    def holds(self, occurrence: Occurrence) -> bool:
+        """Whether it waits for a parent."""
+        return occurrence.nominal_ms in self._held.get(occurrence.job, ())
+
+    def forget(self, occurrence: Occurrence) -> None:
+        """It has ended, and waits for no parent any more."""
+        awaited = self._held.get(occurrence.job, {}).pop(occurrence.nominal_ms, None)
+        if awaited is not None:
+            key = (occurrence.job, occurrence.nominal_ms)
+            self._waiting[awaited] = [one for one in self._waiting[awaited] if (one.job, one.nominal_ms) != key]
 
     def _end_of(self, parent: str, nominal_ms: int | None) -> OccurrenceState | None:
         if nominal_ms is None or nominal_ms <= self._from_ms:

@@ -16,7 +16,16 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from chronex.engine.admit import Admission, Verdict, admit, barred_now, gives_way, is_held, wait_in_line
+from chronex.engine.admit import (
+    Admission,
+    Verdict,
+    admit,
+    barred_now,
+    gives_way,
+    is_held,
+    wait_in_line,
+    window_over_ms,
+)
 from chronex.engine.group_limits import GroupUse, ready_at
 from chronex.engine.lines import LineOrder, LineWait
 from chronex.engine.plan import Chance, Plan, blackouts_of, next_plan_ms, plan_job
@@ -146,7 +155,7 @@ class RunSimulation:
         self.parts = {job.id: _job_part(job) for job in begun}
         self.due: list[tuple[tuple[int, int, bool, str, int], Occurrence]] = []
         self.plans: list[tuple[int, str]] = []  # jobs whose instants depend on what happened are planned one by one
-        self.looks: list[int] = []  # instants that are skipped: the engine looks at those who wait then, too
+        self.skips: list[int] = []  # instants that are skipped: the engine looks at those who wait then, too
         self.ends: list[_Running] = []
         self.running: dict[str, list[Occurrence]] = {job.id: [] for job in begun}
         self.queued: dict[str, list[int]] = {}  # only jobs that have a queue: its instants, in order
@@ -195,7 +204,7 @@ class RunSimulation:
             if planned.outcome.runs:
                 self.push(planned.occurrence)
             else:
-                heappush(self.looks, planned.occurrence.nominal_ms)
+                heappush(self.skips, planned.occurrence.nominal_ms)
                 yield Played(planned.occurrence, OccurrenceState.SKIPPED, planned.outcome.reason)
 
     def _plan_first(self, job_id: str, begin: int) -> Iterator[Played]:
@@ -248,20 +257,19 @@ class RunSimulation:
     def advance(self, until: int | None) -> Iterator[Played]:
         """Ends, turns and due times in order; a slot that becomes free can be taken by what is due at that time."""
         while True:
-            while self.ends and self.ends[0].number in self.canceled:
-                self.canceled.discard(heappop(self.ends).number)  # nothing happens when it would have ended
+            self._drop_what_does_not_happen()
             next_end = self._unless_later(self.ends[0].ends_ms if self.ends else None, until)
             next_due = self._unless_later(self.due[0][0][0] if self.due else None, until)
             next_turn = self._unless_later(self.lines.next_ms() if self.lines.uses else None, until)
-            next_look = self._unless_later(self.looks[0] if self.looks else None, until)
+            next_skip = self._unless_later(self.skips[0] if self.skips else None, until)
             next_plan = self._unless_later(self.plans[0][0] if self.plans else None, until)
-            times = (next_end, next_plan, next_due, next_turn, next_look)
+            times = (next_end, next_plan, next_due, next_turn, next_skip)
             first = min((at for at in times if at is not None), default=None)
             if first is None:
                 return
             self.lines.time_ms = first
-            while self.looks and self.looks[0] <= first:
-                heappop(self.looks)
+            while self.skips and self.skips[0] <= first:
+                heappop(self.skips)
             if first == next_end:
                 yield from self._end(heappop(self.ends))
             elif first == next_plan:
@@ -269,10 +277,21 @@ class RunSimulation:
             elif first == next_due:
                 while self.due and self.due[0][0][0] == first:
                     yield from self._admit(heappop(self.due)[1], first)
+                    self._drop_what_does_not_happen()
                 yield from self._start_queued(first)
             else:
                 yield from self._start_queued(first)
             yield from self._stop(first)
+
+    def _drop_what_does_not_happen(self) -> None:
+        """The end of what was canceled, and the end of a wait that is over: the engine does not look then."""
+        while self.ends and self.ends[0].number in self.canceled:
+            self.canceled.discard(heappop(self.ends).number)
+        while self.due and self.due[0][1].wait_until_ms is not None and not self._still_waits(self.due[0][1]):
+            heappop(self.due)
+
+    def _still_waits(self, one: Occurrence) -> bool:
+        return one.nominal_ms in self.queued.get(one.job, ()) or self.chains.holds(one)
 
     def goes_on_until(self, at: int) -> int | None:
         """The next time at which all may be at rest; None where it is at `at`, once what ends then has ended.
@@ -331,18 +350,18 @@ class RunSimulation:
     def _admit(self, occurrence: Occurrence, at: int, *, from_queue: bool = False) -> Iterator[Played]:
         job, queue = self.jobs[occurrence.job], self.queued.get(occurrence.job, [])
         running = self.running[occurrence.job]
-        if occurrence.wait_until_ms is not None and not self.chains.gives_up(occurrence):
-            return
+        if occurrence.nominal_ms in queue and not from_queue:  # it waits, and its window is over
+            occurrence, from_queue = self._queued(job.id, occurrence.nominal_ms), True
         if self.parts[job.id].may_be_barred and (barred := _barred(job, occurrence, at)) is not None:
             self._unqueue(occurrence)
+            self.chains.forget(occurrence)
             yield Played(occurrence, OccurrenceState.SKIPPED, barred)
             return
         if self.chains and not from_queue and (held := self.chains.verdict(occurrence, at)) is not None:
             if held.code is not ReasonCode.WAITS_FOR:
                 yield Played(occurrence, OccurrenceState.SKIPPED, held)
-            elif (window_ms := self.parts[job.id].window_ms) is not None:
-                until_ms = occurrence.nominal_ms + window_ms + 1
-                self.push(replace(occurrence, due_ms=until_ms, wait_until_ms=until_ms))
+            else:
+                self._wait_until_window_is_over(occurrence)
             return
         replaced = [] if from_queue else self._replaced_by(job, occurrence)
         waiting = bisect_left(queue, occurrence.nominal_ms) if from_queue else len(queue) - len(replaced)
@@ -389,12 +408,18 @@ class RunSimulation:
         queue = self.queued.setdefault(occurrence.job, [])
         if occurrence.nominal_ms not in queue:
             insort(queue, occurrence.nominal_ms)
+            self._wait_until_window_is_over(occurrence)
         if wait is None:
             self.lines.leave(occurrence)
             self.waiting[occurrence.job, occurrence.nominal_ms] = occurrence
         else:
             self.waiting.pop((occurrence.job, occurrence.nominal_ms), None)
             self.lines.join(occurrence, wait)
+
+    def _wait_until_window_is_over(self, occurrence: Occurrence) -> None:
+        until_ms = window_over_ms(occurrence, self.parts[occurrence.job].window_ms)
+        if until_ms is not None:
+            self.push(replace(occurrence, due_ms=until_ms, wait_until_ms=until_ms))
 
     def _unqueue(self, occurrence: Occurrence) -> None:
         queue = self.queued.get(occurrence.job, [])

@@ -31,21 +31,21 @@ class SourceChanges(NamedTuple):
         return (*jobs, *(f"group {name}" for name in self.groups))
 
 
-def source_changes(reading: Reading, wanted: Sequence[Job], source: JobSource, now_ms: int) -> SourceChanges:
+def source_changes(reading: Reading, desired: Sequence[Job], source: JobSource, now_ms: int) -> SourceChanges:
     """What an apply of these jobs would change. JobSourceError where another source has one of the names."""
-    planned = plan_changes(reading, wanted, now_ms, UpdateOptions(owns=source))
+    planned = plan_changes(reading, desired, now_ms, UpdateOptions(owns=source))
 
     def names(kind: Change) -> tuple[str, ...]:
         return tuple(change.job_id for change in planned if change.kind is kind)
 
-    groups = tuple(change.name for change in changed_groups(reading, wanted, source))
+    groups = tuple(change.name for change in changed_groups(reading, desired, source))
     return SourceChanges(source.name, names(Change.NEW), names(Change.CHANGED), names(Change.REMOVED), groups)
 
 
-def changed_groups(reading: Reading, wanted: Sequence[Job], source: Owns | JobSource) -> tuple[GroupChange, ...]:
+def changed_groups(reading: Reading, desired: Sequence[Job], source: Owns | JobSource) -> tuple[GroupChange, ...]:
     """What the same apply would do to groups; nothing, where its source says nothing of them."""
     if not isinstance(source, JobSource) or source.groups is None:
         return ()
-    named = {job.id for job in wanted}
+    named = {job.id for job in desired}
     stored = (job for job in reading.jobs(limit=_ALL_JOBS) if job.id not in named and not is_owned(job, source.name))
-    return tuple(plan_group_changes(reading, source.groups, source.name, chain(wanted, stored)))
+    return tuple(plan_group_changes(reading, source.groups, source.name, chain(desired, stored)))

@@ -14,10 +14,19 @@ from chronex.model.states import OccurrenceState
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading
 from chronex.text.durations import brief_duration
+from chronex.timing.job_schedule import CUSTOM, schedule_of
 from chronex.views.group_rows import GroupRow, groups_of
 from chronex.views.jobs import IsAlive, Row, Situation, Summary, lacking_functions, named, rows_of, summary_of
 from chronex.views.nodes import WATCHED, NodeHealth, NodeRow, Watch, concern_words, nodes_of, watch_of
-from chronex.views.troubles import ChannelRow, Trouble, channel_rows, no_scheduler, of_channels, of_nodes
+from chronex.views.troubles import (
+    ChannelRow,
+    Trouble,
+    channel_rows,
+    no_scheduler,
+    of_channels,
+    of_nodes,
+    start_command,
+)
 from chronex.views.why.evidence import Outage, last_sign, outage_ended_by
 
 MOST_LISTED = 10
@@ -60,11 +69,12 @@ class StoreStatus(NamedTuple):
     is_full: bool = False  # a scheduler found no free space and has claimed nothing since
     channels: tuple[ChannelRow, ...] = ()
     watch: Watch = WATCHED
+    start: str = "chronex run"  # what starts a daemon where none runs
     never: tuple[Job, ...] = ()  # enabled jobs that have never run, and have no time at which they will
 
     def troubles(self, now_ms: int) -> list[Trouble]:
         """All that the records tell; a full disk, files and calendar data are the reader's own to look at."""
-        found = [no_scheduler()] if self.summary.daemon is None and self.summary.jobs else []
+        found = [no_scheduler(self.start)] if self.summary.daemon is None and self.summary.jobs else []
         found += self._of_silent()
         found += [_error(TroubleCode.NODE_SILENT, words) for words in self._of_nodes()]
         found += of_nodes(row.node for row in self.nodes)
@@ -149,16 +159,21 @@ def store_status(reading: Reading, now_ms: int, is_alive: IsAlive, boot_id: str 
         is_full=_is_full(reading),
         channels=tuple(channel_rows(reading)),
         watch=watch_of(reading, now_ms, is_alive, boot_id),
+        start="chronex run" if summary.daemon is not None else start_command(reading),
         never=tuple(row.job for row in rows if _never_runs(row)),
     )
 
 
 def _never_runs(row: Row) -> bool:
-    """A schedule without a time. A job that follows others has none of its own, and neither has one that ran once."""
+    """A schedule without a time. A job that follows others has none of its own. One that has run is done, unless its
+    schedule was edited since to one that no time ever matches."""
     job = row.job
     if not job.enabled or row.is_paused or row.next is not None or row.situation is not Situation.DONE:
         return False
-    return not job.progress.counters.fired and bool(job.schedule)
+    if not job.progress.counters.fired:
+        return bool(job.schedule)
+    is_plain = bool(job.schedule) and job.dialect != CUSTOM and job.calendars is None
+    return is_plain and schedule_of(job).next(0) is None
 
 
 def _error(code: TroubleCode, words: str, hint: str = "", job: str = "") -> Trouble:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from shlex import quote
 from typing import NamedTuple
 
 from chronex.engine import outbox
 from chronex.engine.membership import seems_alive
+from chronex.model.job import Job
 from chronex.model.reasons import NodeTrouble, Severity, TroubleCode
 from chronex.model.records import ChannelState, Node
 from chronex.storage.records import Reading
@@ -14,7 +16,11 @@ from chronex.text.durations import brief_duration
 from chronex.views.jobs import IsAlive
 
 # One failed try is the network's weather; two in a row are worth a word.
-_TRIES_TOLD = 2
+_TRIES_SHOWN = 2
+# What was never sent is told for a day after the last of it, also when the channel answers again.
+_DROPPED_SHOWN_MS = 86_400_000
+# So many jobs say which file they are of; a store of more is not read whole for a hint.
+_MOST_JOBS = 1_000
 
 
 class Trouble(NamedTuple):
@@ -71,8 +77,25 @@ def channel_rows(reading: Reading) -> list[ChannelRow]:
     return rows
 
 
-def no_scheduler() -> Trouble:
-    return Trouble(Severity.ERROR, TroubleCode.NO_SCHEDULER, "no scheduler runs", "start one with chronex run")
+def no_scheduler(start: str = "chronex run") -> Trouble:
+    return Trouble(Severity.ERROR, TroubleCode.NO_SCHEDULER, "no scheduler runs", f"start one with {start}")
+
+
+def start_command(reading: Reading) -> str:
+    """What starts a daemon on this store, from any directory.
+
+    Without its job file the one of the directory where it is typed would be applied to the store, and the settings
+    of its own, channels and limits, would not hold. A store that machines share has files of other machines too.
+    """
+    is_shared = any(node.lease_ms for node in reading.nodes())
+    file = "" if is_shared else file_of_all(reading.jobs(limit=_MOST_JOBS))
+    return f"chronex run --config {quote(file)}" if file else "chronex run"
+
+
+def file_of_all(jobs: Iterable[Job]) -> str:
+    """The job file that the jobs are of; empty where there are several, or none."""
+    files = {job.source for job in jobs if job.source.startswith("/")}
+    return files.pop() if len(files) == 1 else ""
 
 
 def of_nodes(nodes: Iterable[Node]) -> list[Trouble]:
@@ -92,15 +115,16 @@ def of_channels(rows: Sequence[ChannelRow], now_ms: int) -> list[Trouble]:
     for row in rows:
         state, name = row.state, row.state.channel
         hint = f"chronex notify test {name}; chronex notify queue"
-        if state.failing_since_ms is not None and state.tries >= _TRIES_TOLD and row.waiting:
+        if state.failing_since_ms is not None and state.tries >= _TRIES_SHOWN and row.waiting:
             since = brief_duration(max(0, now_ms - state.failing_since_ms))
             words = f"notices cannot be delivered to {name} for {since}, {row.waiting} wait: {state.problem}"
             found.append(Trouble(Severity.ERROR, TroubleCode.CHANNEL_FAILS, words, hint))
         if row.undeliverable:
             words = f"{row.undeliverable} for {name} could not be delivered"
             found.append(Trouble(Severity.ERROR, TroubleCode.NOTICES_UNDELIVERABLE, words, "chronex notify queue"))
-        if state.is_dropping:
-            words = f"too many wait for {name}, and {state.dropped} were dropped"
+        if state.dropped_ms is not None and now_ms - state.dropped_ms < _DROPPED_SHOWN_MS:
+            since = brief_duration(max(0, now_ms - state.dropped_ms))
+            words = f"too many waited for {name}: {state.dropped} were dropped, the last {since} ago"
             found.append(Trouble(Severity.ERROR, TroubleCode.NOTICES_DROPPED, words, hint))
     return found
 
@@ -108,7 +132,7 @@ def of_channels(rows: Sequence[ChannelRow], now_ms: int) -> list[Trouble]:
 def store_troubles(reading: Reading, now_ms: int, is_alive: IsAlive, *, has_jobs: bool = True) -> list[Trouble]:
     """What is wrong with the store and its schedulers, whatever the jobs: cheap enough for every command."""
     living = [node for node in reading.nodes() if seems_alive(node, now_ms, is_alive)]
-    found = [] if living or not has_jobs else [no_scheduler()]
+    found = [] if living or not has_jobs else [no_scheduler(start_command(reading))]
     return [*found, *of_nodes(living), *of_channels(channel_rows(reading), now_ms)]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from chronex.errors import LogDirectoryError
 from chronex.model.occurrence import Attempt
-from chronex.model.reasons import told_text
+from chronex.model.reasons import shown_text
 from chronex.model.states import AttemptState, is_final
 from chronex.storage.records import Reading
 from chronex.text.terminal import cell_safe, cell_width
@@ -92,11 +92,11 @@ def no_output(firing: Firing | None) -> str:
     """Why a run without any attempt has written nothing."""
     if firing is None:
         return "this job has not run yet, so there is no output"
-    state, reason = firing.occurrence.state, told_text(firing.occurrence.reason)
-    told = f" ({reason})" if reason else ""
+    state, reason = firing.occurrence.state, shown_text(firing.occurrence.reason)
+    because = f" ({reason})" if reason else ""
     if is_final(state):
-        return f"this run was {word(state)}{told}: nothing was started, so there is no output"
-    return f"this run has not started yet{told}, so there is no output"
+        return f"this run was {word(state)}{because}: nothing was started, so there is no output"
+    return f"this run has not started yet{because}, so there is no output"
 
 
 def lines_of(data: bytes) -> tuple[str, ...]:

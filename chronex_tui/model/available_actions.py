@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from chronex.jobfile.keymap import ACTIONS, DashboardAction, key_clashes
 from chronex.views.jobs import Row
+from chronex.views.troubles import file_of_all
 from chronex_tui.model.layout import Line, Span, fit, line_width, wrap
 
 _KEY_NAMES = {"left": "←", "right": "→"}
@@ -157,8 +158,8 @@ def on_store(command: str, store: str) -> str:
 
 def daemon_command(rows: Sequence[Row], store: str) -> str:
     """What starts a daemon on this store from any shell, with the job file where all jobs are of one."""
-    files = {row.job.source for row in rows if row.job.source.startswith("/")}
-    config = f" --config {shlex.quote(files.pop())}" if len(files) == 1 else ""
+    file = file_of_all(row.job for row in rows)
+    config = f" --config {shlex.quote(file)}" if file else ""
     return on_store(f"chronex run --headless{config}", store)
 
 
@@ -210,8 +211,8 @@ def help_page(context: ActionContext, cells: int) -> list[Line]:
     for keys, sentence in _MOVES[:-1]:
         pieces = wrap(sentence, max(cells - 16, 20))
         lines += [((fit(keys if not n else "", 15) + " ", "key"), (piece, "")) for n, piece in enumerate(pieces)]
-    told = "CAPITALS that change something ask first. : explains, a has commands."
-    return [*lines, *(((piece, "dim"),) for piece in wrap(told, max(cells, 20)))]
+    sentence = "CAPITALS that change something ask first. : explains, a has commands."
+    return [*lines, *(((piece, "dim"),) for piece in wrap(sentence, max(cells, 20)))]
 
 
 def _screens(actions: Sequence[DashboardAction], cells: int) -> list[Line]:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from chronex.jobfile.keymap import SCREENS
 from chronex.model.reasons import TroubleCode
+from chronex.model.records import Node
 from chronex.text.durations import elapsed, largest_unit
 from chronex.text.terminal import cell_safe, cell_width
 from chronex.views.jobs import Situation, Summary
-from chronex.views.nodes import SILENT_AFTER_MS
+from chronex.views.nodes import SILENT_AFTER_MS, shown_name
 from chronex_tui.model.display import STYLES, DisplaySettings, abbreviation, count, exact_clock_time
 from chronex_tui.model.layout import Line, Span, crop, fit_line, line_width, spread, wrap
 from chronex_tui.model.snapshot import Snapshot
@@ -42,7 +43,7 @@ def _daemon_and_time(snapshot: Snapshot, display: DisplaySettings, cells: int) -
     if cells >= 90:
         return [*daemon_words(snapshot, display, is_long=cells >= 110), ("  ", ""), (time, "")]
     daemon = daemon_words(snapshot, display, is_long=False)
-    if snapshot.is_daemon_alive:
+    if snapshot.is_daemon_alive and not _silent_nodes(snapshot, display.now_ms):
         del daemon[1:]  # its sign alone says that all is well
     elif daemon:
         time = f"{exact_clock_time(display.now_ms, zone)[:5]} "  # the words need the room; the next line has the zone
@@ -84,6 +85,8 @@ def daemon_words(snapshot: Snapshot, display: DisplaySettings, *, is_long: bool)
     node = snapshot.summary.daemon if snapshot.summary is not None else None
     if node is None:
         return [(display.glyphs.down, "retry"), (" stopped" if not is_long else " daemon stopped", "retry")]
+    if any(one.id == node.id for one in _silent_nodes(snapshot, display.now_ms)):
+        return [(display.glyphs.unsure, "retry"), (" daemon silent" if is_long else " silent", "retry")]
     up = f" daemon up {largest_unit(display.now_ms - node.started_ms)}" if is_long else " daemon"
     return [(display.glyphs.up, "ok"), (up, "")]
 
@@ -101,7 +104,10 @@ def counts_line(
     total = len(snapshot.rows)
     if snapshot.problem:
         style = "failed" if snapshot.rows else "dim"  # without jobs nothing is lost
-        return fit_line(((f" {cell_safe(snapshot.problem)}", style),), cells, display.glyphs.ellipsis)
+        said = f" {cell_safe(snapshot.problem)}"
+        if cell_width(said) > cells:  # what to do about it is left out rather than cut in the middle of a command
+            said = said.partition("; ")[0]
+        return fit_line(((said, style),), cells, display.glyphs.ellipsis)
     right: list[Span] = [(f"frozen {frozen}   ", "retry")] if frozen else []
     if problem:
         right.append((f"{cell_safe(problem)}   ", "failed"))
@@ -116,12 +122,17 @@ def counts_line(
     every = [*every, *_waiting_notices(snapshot)]
     worded: list[tuple[list[Span], str]] = [(every, long), (words, long), (words, short), (words, city)]
     bare: list[tuple[list[Span], str]] = [(signs, short), (signs, city)]
-    if trouble := worst_trouble(snapshot):
-        told: list[Span] = [(trouble, "failed")]
+    if trouble := worst_trouble(snapshot, display.now_ms):
+        trouble_spans: list[Span] = [(trouble, "failed")]
         brief: list[Span] = [(trouble.partition(", ")[0], "failed")]
-        worded[:0] = [(counts + told, label) for counts, label in worded]
-        worded[4:4] = [(words + brief, short), (words + brief, city)]
-        bare[:0] = [(signs + text, label) for text in (told, brief) for label in (short, city)]
+        named = [(counts + trouble_spans, label) for counts, label in worded]
+        named += [(words + brief, label) for label in (short, city)]
+        signed = [(signs + text, label) for text in (trouble_spans, brief) for label in (short, city)]
+        # A job that failed stands in the table too; what is wrong with the daemon or the store stands nowhere else,
+        # and is worth more than the words beside the signs.
+        is_of_daemon = bool(_silent_nodes(snapshot, display.now_ms) or _of_store(snapshot))
+        worded[:0] = [*named, *signed] if is_of_daemon else named
+        bare[:0] = signed
     ways = worded + bare
     left, label = next((way for way in ways if line_width((*way[0], (way[1], ""), *right)) + 2 <= cells), ways[-1])
     right.insert(0, (label, "dim"))
@@ -134,9 +145,9 @@ def counts_line(
     return spread(tuple(left), tuple(right), cells, display.glyphs.ellipsis)
 
 
-def worst_trouble(snapshot: Snapshot) -> str:
+def worst_trouble(snapshot: Snapshot, now_ms: int) -> str:
     """The one thing that needs a person first; empty where nothing does."""
-    found = _silent_node(snapshot) or _of_store(snapshot) or _failing_job(snapshot) or _late_job(snapshot)
+    found = _silent_node(snapshot, now_ms) or _of_store(snapshot) or _failing_job(snapshot) or _late_job(snapshot)
     return f"worst: {found}" if found else ""
 
 
@@ -146,13 +157,17 @@ def _of_store(snapshot: Snapshot) -> str:
     return cell_safe(found[0].words)[:_LONGEST_TROUBLE] if found else ""
 
 
-def _silent_node(snapshot: Snapshot) -> str:
-    """A scheduler whose process is there and gives no sign of life."""
-    for listed in snapshot.summary.nodes if snapshot.summary is not None else ():
-        silent_ms = snapshot.at_ms - listed.node.seen_ms
-        if listed.is_alive and listed.node.stopped_ms is None and silent_ms > SILENT_AFTER_MS:
-            return f"{cell_safe(listed.node.name or listed.node.id)} silent for {largest_unit(silent_ms)}"
+def _silent_node(snapshot: Snapshot, now_ms: int) -> str:
+    for node in _silent_nodes(snapshot, now_ms):
+        return f"{cell_safe(shown_name(node))} silent for {largest_unit(now_ms - node.seen_ms)}"
     return ""
+
+
+def _silent_nodes(snapshot: Snapshot, now_ms: int) -> list[Node]:
+    """Schedulers whose process is there and gives no sign of life: a snapshot stays as old as the last commit."""
+    listed = snapshot.summary.nodes if snapshot.summary is not None else ()
+    living = [one.node for one in listed if one.is_alive and one.node.stopped_ms is None]
+    return [node for node in living if now_ms - node.seen_ms > SILENT_AFTER_MS]
 
 
 def _failing_job(snapshot: Snapshot) -> str:

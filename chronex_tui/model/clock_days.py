@@ -20,6 +20,8 @@ from chronex_tui.model.layout import Line, Span, crop, fit, line_width
 _DAY = 86_400
 _YEAR = 366 * _DAY
 _MOST_PER_ZONE = 2
+_MOST_HOURS = 25  # of a day on which the clock is set back
+_LONGEST_NAME = 18
 # The policies that the key for "what if" goes through; None is the policy of each job itself.
 POLICIES: tuple[DstPolicy | None, ...] = (
     None,
@@ -163,8 +165,10 @@ def change_lines(day: ClockDay, display: DisplaySettings, cells: int, most: int,
     frame = frame_cells(day.change)
     hours = _hours(frame)
     label = label or max([6, *(len(one.job.shown_name) for one in day.jobs[:most])])
-    label = min(label, 18, max(6, cells // 6))
-    slim = label + 1 + 3 * len(hours) > cells
+    narrow = min(label, _LONGEST_NAME, max(6, cells // 6))
+    slim = narrow + 1 + 3 * len(hours) > cells
+    # Hours without gaps leave room for names, the same on each day: one of them may have an hour more.
+    label = min(label, _LONGEST_NAME, max(narrow, cells - 1 - 2 * _MOST_HOURS)) if slim else narrow
     lines = [
         ((" " * (label + 1), ""), (_spaced([text for text, _ in hours], slim=slim), "dim")),
         ((fit("clock", label) + " ", "label"), *_clock_row(hours, display.glyphs, slim=slim)),

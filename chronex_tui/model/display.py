@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from chronex.engine.usual import UsualBand
 from chronex.model.job import Job
 from chronex.model.occurrence import Usage
 from chronex.model.states import AttemptState, OccurrenceState, RunState
-from chronex.text.durations import elapsed, rounded_duration
+from chronex.text.durations import DAY_MS, SECOND_MS, elapsed, rounded_duration
 from chronex.text.instants import SHORT_MONTHS, SHORT_WEEKDAYS, local_datetime
 from chronex.timing.job_schedule import timing_of
 from chronex.timing.zones import Zone, load_zone, utc_zone
@@ -18,6 +18,7 @@ from chronex.views.jobs import GLYPHS, Situation
 from chronex.views.wording import WITH_ERRORS
 
 _S, _O = Situation, OccurrenceState
+_WITHIN_THE_YEAR = 300  # days; what is further away is told with its year
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,15 +262,26 @@ def stamp(ms: int, now_ms: int, zone: Zone, *, is_exact: bool = False) -> str:
         return exact_clock_time(ms, zone) if is_exact else clock_time(ms, zone)
     if abs(days) < 7:
         return f"{SHORT_WEEKDAYS[moment.weekday()]} {clock_time(ms, zone)}"
-    if abs(days) < 300:
+    if abs(days) < _WITHIN_THE_YEAR:
         return f"{_date(moment).strip()} {moment:%H:%M}"
     return f"{_date(moment).strip()} {moment.year}"
 
 
-def full_stamp(ms: int, zone: Zone) -> str:
-    """Mon 16 Nov 02:30 CET."""
+def full_stamp(ms: int, zone: Zone, *, is_exact: bool = False, now_ms: int | None = None) -> str:
+    """Mon 16 Nov 02:30 CET; with `is_exact` always with seconds, as beside others that have some.
+
+    What is most of a year from `now_ms` has its year: else the runs of a yearly job look like one.
+    """
     moment = local_time(ms, zone)
-    return f"{SHORT_WEEKDAYS[moment.weekday()]} {_date(moment)} {clock_time(ms, zone)} {abbreviation(ms, zone)}"
+    time = exact_clock_time(ms, zone) if is_exact else clock_time(ms, zone)
+    is_far = now_ms is not None and abs(ms - now_ms) >= _WITHIN_THE_YEAR * DAY_MS
+    year = f" {moment.year}" if is_far else ""
+    return f"{SHORT_WEEKDAYS[moment.weekday()]} {_date(moment)}{year} {time} {abbreviation(ms, zone)}"
+
+
+def have_seconds(instants: Iterable[int]) -> bool:
+    """Whether one of the times that stand together has seconds, so that all of them show theirs."""
+    return any(ms // SECOND_MS % 60 for ms in instants)
 
 
 def _date(moment: datetime) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from chronex.model.reasons import ReasonCode, told_text
+from chronex.model.reasons import ReasonCode, shown_text
 from chronex.text.durations import countdown, elapsed
 from chronex.text.terminal import cell_safe
 from chronex.views.group_rows import GroupRow, limits_text
@@ -98,7 +98,7 @@ def _waiters(row: GroupRow, display: DisplaySettings, cells: int) -> Iterator[Li
         )
         # Who holds a full group stands above, with times on the viewer's clock.
         is_of_holders = one.reason.code is ReasonCode.GROUP_FULL
-        words = f"group {row.group.name} is full" if is_of_holders else told_text(one.reason)
+        words = f"group {row.group.name} is full" if is_of_holders else shown_text(one.reason)
         for piece in wrap(cell_safe(words), max(cells - 9, 10)):
             yield ((f"         {piece}", "dim"),)
     if row.waiting > len(row.first):

@@ -9,7 +9,7 @@ from chronex.engine.usual import LEAST_RUNS, Usual
 from chronex.expr.describe import describe
 from chronex.model.job import Call, Command, Job
 from chronex.model.occurrence import Attempt, Run
-from chronex.model.reasons import ReasonCode, told_text
+from chronex.model.reasons import ReasonCode, shown_text
 from chronex.text.durations import countdown, format_duration, rounded_duration
 from chronex.text.terminal import cell_safe, cell_width
 from chronex.timing.calendar_days import rules_in_words
@@ -26,6 +26,7 @@ from chronex_tui.model.display import (
     day_of,
     exact_clock_time,
     full_stamp,
+    have_seconds,
     job_zone,
     local_time,
     memory_words,
@@ -104,7 +105,7 @@ def _now(detail: JobDetail, display: DisplaySettings, cells: int, *, is_daemon_a
 
 def _last_words(last: Outcome) -> str:
     """Of a job that is fine otherwise, or paused: that it is the last run which was skipped, missed or failed."""
-    return cell_safe(f"last run {word(last.state)}: {told_text(last.reason)}")
+    return cell_safe(f"last run {word(last.state)}: {shown_text(last.reason)}")
 
 
 def _headline(row: Row, display: DisplaySettings, *, is_daemon_alive: bool) -> Line:
@@ -137,9 +138,9 @@ def _headline(row: Row, display: DisplaySettings, *, is_daemon_alive: bool) -> L
             often = f" {in_a_row} times in a row" if in_a_row > 1 else ""
             when = f"  {stamp(row.last.finished_ms or row.last.nominal_ms, display.now_ms, zone)}" if row.last else ""
             return ((f"failed{often}", style), (when, "dim"))
-    told = next_words(row, display, is_daemon_alive=is_daemon_alive)
+    words_of_next = next_words(row, display, is_daemon_alive=is_daemon_alive)
     says_itself = row.next is None or not is_daemon_alive  # "would run 07:30", "was due 07:30", "no further run"
-    return ((f"{row.situation}", style), ("  " if says_itself else "  next ", "dim"), *told)
+    return ((f"{row.situation}", style), ("  " if says_itself else "  next ", "dim"), *words_of_next)
 
 
 def firing_lines(firing: Firing, display: DisplaySettings, job: Job, cells: int) -> Iterator[Line]:
@@ -179,8 +180,8 @@ def _why(run: Run, firing: Firing) -> str:
     """Why it did not go well. A dead letter that was taken off the list still failed for a reason of its own."""
     tries = firing.attempts_of(run.task)
     if run.reason.code in _OFF_THE_LIST and tries and tries[-1].reason:
-        return f"{told_text(tries[-1].reason)}; {told_text(run.reason)}"
-    return told_text(run.reason)
+        return f"{shown_text(tries[-1].reason)}; {shown_text(run.reason)}"
+    return shown_text(run.reason)
 
 
 def _is_bad(run: Run) -> bool:
@@ -216,15 +217,18 @@ def _meaning(detail: JobDetail, display: DisplaySettings, cells: int) -> Iterato
 def _next_line(detail: JobDetail, display: DisplaySettings, cells: int) -> Line:
     """As many of the next runs as one line holds."""
     dot, zone = f" {display.glyphs.dot} ", display.zone_of(detail.row.job)
-    stamps = [_both(run.due_ms, zone, detail.row.job) for run in detail.upcoming[:3]]
+    is_exact = have_seconds(run.due_ms for run in detail.upcoming)
+    stamps = [
+        _both(run.due_ms, zone, detail.row.job, display.now_ms, is_exact=is_exact) for run in detail.upcoming[:3]
+    ]
     while len(stamps) > 1 and cell_width(dot.join(stamps)) > cells - _LABEL:
         stamps.pop()
-    return (("next   ", "label"), (dot.join(stamps), "") if stamps else _no_run(detail, zone))
+    return (("next   ", "label"), (dot.join(stamps), "") if stamps else _no_run(detail, zone, display.now_ms))
 
 
-def _no_run(detail: JobDetail, zone: Zone) -> Span:
+def _no_run(detail: JobDetail, zone: Zone, now_ms: int) -> Span:
     if detail.would_run_ms is not None:
-        return (f"paused; would run {_both(detail.would_run_ms, zone, detail.row.job)}", "dim")
+        return (f"paused; would run {_both(detail.would_run_ms, zone, detail.row.job, now_ms)}", "dim")
     return (no_time_words(detail.row.job), "dim")
 
 
@@ -232,25 +236,26 @@ def _upcoming(detail: JobDetail, display: DisplaySettings, most: int) -> Iterato
     job = detail.row.job
     zone = display.zone_of(job)
     if not detail.upcoming:
-        yield (("next   ", "label"), _no_run(detail, zone))
+        yield (("next   ", "label"), _no_run(detail, zone, display.now_ms))
         return
+    is_exact = have_seconds(run.due_ms for run in detail.upcoming)
     for number, run in enumerate(detail.upcoming[:most]):
         note = clock_note(job, run.nominal_ms)
         mark = f"  {display.glyphs.clock} {note}" if note else ""
         jitter = "" if run.is_drawn else "  or a little later (jitter)"
         yield (
             ("next   " if number == 0 else "       ", "label"),
-            (_both(run.due_ms, zone, job), "clock" if note else ""),
+            (_both(run.due_ms, zone, job, display.now_ms, is_exact=is_exact), "clock" if note else ""),
             (mark or jitter, "clock" if note else "dim"),
         )
 
 
-def _both(ms: int, zone: Zone, job: Job) -> str:
+def _both(ms: int, zone: Zone, job: Job, now_ms: int, *, is_exact: bool = False) -> str:
     """On the viewer's clock, and on the job's own where that shows another time."""
     own = job_zone(job)
     if own.offset_at(ms // 1000) == zone.offset_at(ms // 1000):
-        return full_stamp(ms, zone)
-    return f"{full_stamp(ms, zone)} ({clock_time(ms, own)} {abbreviation(ms, own)})"
+        return full_stamp(ms, zone, is_exact=is_exact, now_ms=now_ms)
+    return f"{full_stamp(ms, zone, is_exact=is_exact, now_ms=now_ms)} ({clock_time(ms, own)} {abbreviation(ms, own)})"
 
 
 def _clock(detail: JobDetail, display: DisplaySettings, cells: int) -> Iterator[Line]:
@@ -295,8 +300,8 @@ def usual_lines(detail: JobDetail, cells: int) -> Iterator[Line]:
         band_words("cpu ", usual.cpu_ms, rounded_duration),
         band_words("", usual.peak_kib, memory_words),
     ]  # fmt: skip
-    if told := ", ".join(words for words in bands if words):
-        yield from _labelled("usual", told, "dim", cells)
+    if words_of_next := ", ".join(words for words in bands if words):
+        yield from _labelled("usual", words_of_next, "dim", cells)
     newest = detail.firing.newest_log if detail.firing is not None else None
     if newest is not None and (words := usage_words(newest.usage)):
         yield from _labelled("used", f"{words} by the newest attempt{_beyond(newest, usual)}", "dim", cells)
@@ -375,9 +380,10 @@ def why_lines(answers: Sequence[WhyAnswer], cells: int) -> list[Line]:
 
 def _answer_lines(answer: WhyAnswer, cells: int) -> Iterator[Line]:
     zone = answer.zone
+    named = "" if abbreviation(answer.instant_ms, zone) == zone.name else f"  {zone.name}"
     yield (
         (full_stamp(answer.instant_ms, zone), "bold"),
-        (f"  {zone.name}  ", "dim"),
+        (f"{named}  ", "dim"),
         (answer.cause.value.replace("_", " "), "key"),
     )
     for piece in wrap(cell_safe(answer.summary), max(cells - 2, 10)):

@@ -46,6 +46,7 @@ _RANK = {
 _SORTED_BY_NEXT = {Situation.OK, Situation.WAITING}
 _NEVER = 1 << 62
 _SEARCHED = 200
+_JUST_NOW_MS = 5_000
 
 
 def order(rows: Sequence[Row], by: str, *, reverse: bool = False) -> list[Row]:
@@ -163,8 +164,10 @@ def _upcoming(row: Row, display: DisplaySettings, *, is_daemon_alive: bool, is_e
     when = stamp(
         at if is_soon else at // MINUTE_MS * MINUTE_MS, now, display.zone_of(row.job), is_exact=is_exact and is_soon
     )
-    if at <= now:
-        return (("due now" if is_daemon_alive else f"was due {when}", "" if is_daemon_alive else "retry"),)
+    if at <= now and is_daemon_alive and now - at < _JUST_NOW_MS:
+        return (("due now", ""),)
+    if at <= now:  # a daemon that lives and does not start it hangs, or has more to do than it can
+        return ((f"due {when}" if is_daemon_alive else f"was due {when}", "retry"),)
     if not is_daemon_alive:
         return ((f"would run {when}" if " " not in when else f"would: {when}", "dim"),)
     if clock_note(row.job, row.next.nominal_ms):

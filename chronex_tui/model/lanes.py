@@ -138,7 +138,7 @@ def _planned(row: Row, window: Window, now_ms: int) -> Iterable[LaneMark]:
 
 def _undecided_from(row: Row, window: Window, now_ms: int) -> int:
     """Behind what is on record, and so far before the first mark as a spread may put a run behind its instant."""
-    cursor = row.job.progress.cursor_ms
+    cursor = (row.ahead or row.job).progress.cursor_ms
     return max(now_ms if cursor is None else cursor, _first_mark(row, window) - widest_ms(row.job) - 1)
 
 
@@ -150,7 +150,9 @@ def _first_mark(row: Row, window: Window) -> int:
 def _undecided(row: Row, since_ms: int, window: Window, now_ms: int) -> Iterator[int]:
     """The starts inside the window that are not on record yet."""
     begin, until_ms = _first_mark(row, window), window.end_ms + lead_ms(row.job)
-    starts = coming_starts_of(row.job, since_ms, until_ms, now_ms, row.drawn, row.next and row.next.due_ms)
+    starts = coming_starts_of(
+        row.ahead or row.job, since_ms, until_ms, now_ms, row.drawn, row.next and row.next.due_ms
+    )
     return (due for due in starts if begin <= due <= window.end_ms)
 
 

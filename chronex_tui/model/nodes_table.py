@@ -33,7 +33,7 @@ _SIGNS = {
     NodeHealth.DEAD: (Situation.FAILED, "failed"),
     NodeHealth.LOST: (Situation.FAILED, "failed"),
 }
-_TOLD = (NodeConcern.LATE, NodeConcern.GIVEN_UP)  # by the sentence about its state
+_SAID_BY_STATE = (NodeConcern.LATE, NodeConcern.GIVEN_UP)  # by the sentence about its state
 _WORDS = {NodeHealth.SILENT: "late", NodeHealth.LOST: "fenced"}
 
 
@@ -120,7 +120,7 @@ def node_lines(row: NodeRow, display: DisplaySettings, cells: int) -> list[Line]
     for number, piece in enumerate(wrap(_meaning(row, display), max(cells - 2, 10))):
         mark = f"{display.glyphs.situation[situation]} " if number == 0 else "  "
         lines.append(((mark, style), (piece, style)))
-    for concern in (one for one in row.concerns if one not in _TOLD):
+    for concern in (one for one in row.concerns if one not in _SAID_BY_STATE):
         pieces = wrap(f"it {cell_safe(concern_words(row, concern))}", max(cells - 2, 10))
         lines += [(("  ", ""), (piece, "retry")) for piece in pieces]
     lines += [(), *_runs(row, display), (), *_identity(row, display)]
@@ -135,8 +135,8 @@ def _meaning(row: NodeRow, display: DisplaySettings) -> str:
         case NodeHealth.ALIVE:
             return "works on this store"
         case NodeHealth.SILENT:
-            fate = "; when it stays silent, others take over what it runs" if node.lease_ms else ""
-            return f"late: no heartbeat for {silence}; it hangs, or is cut off{fate}"
+            outcome = "; when it stays silent, others take over what it runs" if node.lease_ms else ""
+            return f"late: no heartbeat for {silence}; it hangs, or is cut off{outcome}"
         case NodeHealth.DRAINING:
             by = f" (asked by {cell_safe(node.drained_by)})" if node.drained_by else ""
             return f"drains: it begins nothing more{by}; what runs here goes on to its end"

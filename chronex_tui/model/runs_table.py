@@ -8,7 +8,7 @@ from itertools import chain
 
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt
-from chronex.model.reasons import ReasonCode, short_text, told_text
+from chronex.model.reasons import ReasonCode, short_text, shown_text
 from chronex.text.durations import countdown, rounded_duration
 from chronex.text.instants import rfc3339
 from chronex.text.terminal import cell_safe
@@ -130,12 +130,12 @@ def _firing_detail(firing: Firing, display: DisplaySettings, job: Job | None, ce
         ),
         (f"  {occurrence.job if job is None else cell_safe(job.shown_name)}", "bold"),
     )
-    for piece in wrap(cell_safe(told_text(occurrence.reason)), max(cells - 2, 10)) if occurrence.reason else ():
+    for piece in wrap(cell_safe(shown_text(occurrence.reason)), max(cells - 2, 10)) if occurrence.reason else ():
         yield ((f"  {piece}", style),)
     yield ()
-    yield _fact("for", full_stamp(occurrence.nominal_ms, zone))
+    yield _fact("for", full_stamp(occurrence.nominal_ms, zone, now_ms=display.now_ms))
     if occurrence.due_ms != occurrence.nominal_ms:
-        yield _fact("due", full_stamp(occurrence.due_ms, zone))
+        yield _fact("due", full_stamp(occurrence.due_ms, zone, now_ms=display.now_ms))
     if occurrence.started_ms is not None:
         late = occurrence.started_ms - occurrence.due_ms
         lag = f"  {rounded_duration(late)} after it was due" if late >= 1000 else ""
@@ -192,4 +192,4 @@ def _attempt(attempt: Attempt, display: DisplaySettings, zone: Zone, cells: int)
     if used := usage_words(attempt.usage):
         yield ((f"         {used}", "dim"),)
     if attempt.reason and attempt.reason.code is not ReasonCode.EXIT_CODE:
-        yield ((f"         {crop(cell_safe(told_text(attempt.reason)), max(cells - 9, 5))}", "dim"),)
+        yield ((f"         {crop(cell_safe(shown_text(attempt.reason)), max(cells - 9, 5))}", "dim"),)

@@ -12,7 +12,7 @@ from chronex.timing import parse, validate
 from chronex.timing.clock_changes import effect_of
 from chronex.timing.occurrences import LAST_MS
 from chronex.timing.zones import Zone
-from chronex_tui.model.display import abbreviation, clock_time, day_of, full_stamp
+from chronex_tui.model.display import abbreviation, clock_time, day_of, full_stamp, have_seconds
 from chronex_tui.model.layout import Line, wrap
 
 _RUNS = 6
@@ -54,10 +54,15 @@ def _answer(text: str, zone: Zone, now_ms: int, cells: int) -> Iterator[Line]:
         yield (("written  ", "label"), (cell_safe(str(expression)), "dim"))
     yield ()
     found = list(islice(timing.between(now_ms + 1, LAST_MS, now_ms), _RUNS))
+    is_exact = have_seconds(found)
     for number, ms in enumerate(found):
         here = "" if own.name == zone.name else f"   {clock_time(ms, zone)} {abbreviation(ms, zone)} here"
         label = "next     " if number == 0 else "         "
-        yield ((label, "label"), (full_stamp(ms, own), ""), (f"   in {largest_unit(ms - now_ms):4}{here}", "dim"))
+        yield (
+            (label, "label"),
+            (full_stamp(ms, own, is_exact=is_exact, now_ms=now_ms), ""),
+            (f"   in {largest_unit(ms - now_ms):4}{here}", "dim"),
+        )
     if not found:
         yield (("next     ", "label"), ("it never runs", "failed"))
     yield ()

@@ -144,9 +144,9 @@ class Board(Screen[None]):
     def refresh_bars(self) -> None:
         stopped = bool(self.state.snapshot.rows) and not self.state.snapshot.is_daemon_alive
         notice = self._bars["notice"]
-        is_told = stopped and not self.state.snapshot.problem
-        if notice.display != is_told:
-            notice.display = is_told
+        is_shown = stopped and not self.state.snapshot.problem
+        if notice.display != is_shown:
+            notice.display = is_shown
         for bar in self._bars.values():
             bar.redraw()
 

@@ -55,8 +55,8 @@ def _signs(app: ChronexApp, screen: str, width: int) -> list[Line]:
         return []
     signs = signs_of_lanes(app.state.glyphs) if screen == "timeline" else signs_of_clock(app.state.glyphs)
     # A blank that does not break keeps each sign with its words.
-    told = "  ".join(f"{shown} {words}".replace(" ", "\u00a0") for shown, words in signs.items())
-    pieces = wrap(told, max(width, 20))
+    legend = "  ".join(f"{shown} {words}".replace(" ", "\u00a0") for shown, words in signs.items())
+    pieces = wrap(legend, max(width, 20))
     return [(("Signs", "bold"),), *(((piece.replace("\u00a0", " "), ""),) for piece in pieces)]
 
 
@@ -116,8 +116,8 @@ def request_why(app: ChronexApp) -> None:
             return None
         if found.answers:
             return why_lines(found.answers, width)
-        told = (found.problem, "failed") if found.problem else (f"nothing has happened to {name} yet", "")
-        return [((piece, told[1]),) for piece in wrap(cell_safe(told[0]), max(width, 10))]
+        legend = (found.problem, "failed") if found.problem else (f"nothing has happened to {name} yet", "")
+        return [((piece, legend[1]),) for piece in wrap(cell_safe(legend[0]), max(width, 10))]
 
     app.push_screen(AnswerDialog(app, f"Why: {cell_safe(name)}", "w", draw))
     app.live.request("why", read, lambda found: found)

@@ -120,7 +120,7 @@ class LogScreen(Screen[None]):
     def _show_story(self) -> None:
         """Why there is no output, where there is none."""
         if self.attempt is None:
-            self.pane.tell(no_output(self.firing) if self._is_read else "reading …")
+            self.pane.show_sentence(no_output(self.firing) if self._is_read else "reading …")
 
     def show_output(self, output: AttemptOutput) -> None:
         is_of_this_attempt = self.attempt is not None and output.attempt.id == self.attempt.id
@@ -129,7 +129,7 @@ class LogScreen(Screen[None]):
             if output.lines or output.is_over:
                 self.pane.show(output.lines)
             else:
-                self.pane.tell(output.problem or "no output yet")
+                self.pane.show_sentence(output.problem or "no output yet")
             self.query_one("#log-title", Bar).redraw()
 
     def _title(self, width: int, height: int) -> Sequence[Line]:
@@ -259,7 +259,7 @@ class LogPane(LineWidget, can_focus=True):
         self.palette = palette
         self.lines: tuple[str, ...] = ()
         self.wraps = False
-        self._is_told = False
+        self._is_sentence = False
         self.follows = True
         self.search_text = ""
         self._pieces: list[tuple[int, str]] | None = None
@@ -269,12 +269,12 @@ class LogPane(LineWidget, can_focus=True):
         return len(self._pieces) if self._pieces is not None else len(self.lines)
 
     def show(self, lines: tuple[str, ...]) -> None:
-        self.lines, self._is_told = lines, False
+        self.lines, self._is_sentence = lines, False
         self._update_size()
 
-    def tell(self, sentence: str) -> None:
+    def show_sentence(self, sentence: str) -> None:
         """Shown in place of output, and whole: whoever reads it did not choose how long its lines are."""
-        self.lines, self._is_told = (sentence,), True
+        self.lines, self._is_sentence = (sentence,), True
         self._update_size()
 
     def toggle_wrap(self) -> None:
@@ -285,8 +285,8 @@ class LogPane(LineWidget, can_focus=True):
 
     def _update_size(self) -> None:
         cells = self.scrollable_content_region.width
-        wraps = self.wraps or self._is_told
-        if self._is_told and cells:
+        wraps = self.wraps or self._is_sentence
+        if self._is_sentence and cells:
             self._pieces = [(0, piece) for piece in wrap(cell_safe(self.lines[0]), cells)]
         else:
             self._pieces = wrapped(self.lines, cells) if self.wraps and cells else None

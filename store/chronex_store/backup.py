@@ -10,11 +10,13 @@ import os
 import re
 import shutil
 import stat
+import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -31,6 +33,8 @@ from chronex_store.directory_checks import (
 )
 from chronex_store.doctor import check_pages, examine
 from chronex_store.lmdb_environment import (
+    MAGIC,
+    PAGE,
     BackupReport,
     LmdbEnvironment,
     open_environment,
@@ -44,13 +48,15 @@ from chronex_store.lmdb_environment import (
 #
 # The lengths of the logs are noted when the data has been copied, and no log is copied beyond its length: of a
 # command that is still writing, the backup has what it had written by then. A reader takes nothing but these names,
-# and only plain files.
+# and only plain files. The last file has the checksum of each log; records have their own.
 
 LOGS = "logs"
+CHECKSUMS = "checksums"
 _LOG_NAME = re.compile(r"attempt_[0-9a-f-]{36}(?:\.[2-9])?\.log", re.ASCII)
 _MAGIC_AT, _MAGIC = 257, b"ustar"
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _MOST_LOGS = 10_000_000
+_MOST_LISTED = _MOST_LOGS * 128
 
 
 class LogLength(NamedTuple):
@@ -74,7 +80,7 @@ def _is_log(name: str) -> bool:
 
 def write_archive(file: Path, data: Path, directory: Path, lengths: list[LogLength]) -> int:
     """Write the new tar `file` from the copied `data` and the logs; how many logs it has. OSError as writing."""
-    count = 0
+    sums: list[str] = []
     descriptor = open_private(file, os.O_WRONLY | os.O_EXCL)
     with os.fdopen(descriptor, "wb") as target:
         with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as archive, data.open("rb") as source:
@@ -83,10 +89,12 @@ def write_archive(file: Path, data: Path, directory: Path, lengths: list[LogLeng
                 text = _read_log(directory / log.name, log.length)
                 if text is not None:
                     archive.addfile(_member(f"{LOGS}/{log.name}", len(text)), io.BytesIO(text))
-                    count += 1
+                    sums.append(f"{sha256(text).hexdigest()} {log.name}\n")
+            listed = "".join(sums).encode()
+            archive.addfile(_member(CHECKSUMS, len(listed)), io.BytesIO(listed))
         target.flush()
         os.fsync(target.fileno())
-    return count
+    return len(sums)
 
 
 def _member(name: str, size: int) -> tarfile.TarInfo:
@@ -126,26 +134,69 @@ def opened_data(file: Path) -> Iterator[IO[bytes]]:
         yield inside
 
 
-def extract_logs(file: Path, directory: Path) -> int | None:
-    """Put the logs of the backup into a new `directory`, and say how many; None where the backup has none."""
+class ExtractedLogs(NamedTuple):
+    """How many there are, and what is wrong with them, in sentences."""
+
+    number: int
+    problems: tuple[str, ...] = ()
+
+
+def extract_logs(file: Path, directory: Path) -> ExtractedLogs | None:
+    """Put the logs of the backup into a new `directory`; None where the backup has none."""
     if not is_archive(file):
         return None
     directory.mkdir(mode=0o700)
-    count = 0
+    found: dict[str, str] = {}
+    listed: bytes | None = None
     with _opened(file) as archive:
         for member in archive:
             folder, _, name = member.name.partition("/")
             if member.name == DATA_FILE:
                 continue
-            if folder != LOGS or not _is_log(name) or not member.isreg() or count >= _MOST_LOGS:
+            if member.name == CHECKSUMS and member.isreg() and listed is None:
+                listed = _content(archive, member).read(_MOST_LISTED)
+                continue
+            if folder != LOGS or not _is_log(name) or not member.isreg() or len(found) >= _MOST_LOGS:
                 raise BackupError(f"{file} has a file that no backup has ({member.name[:80]!r}); nothing was changed")
-            inside = archive.extractfile(member)
-            assert inside is not None, "a plain file"
             with os.fdopen(open_private(directory / name, os.O_WRONLY | os.O_EXCL), "wb") as log:
-                while chunk := inside.read(1 << 20):
-                    log.write(chunk)
-            count += 1
-    return count
+                found[name] = _copied(_content(archive, member), log)
+        end = archive.offset
+    return ExtractedLogs(len(found), tuple(_problems(file, found, listed, end)))
+
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    inside = archive.extractfile(member)
+    assert inside is not None, "a plain file"
+    return inside
+
+
+def _copied(source: IO[bytes], target: IO[bytes]) -> str:
+    """Copy it, and say its checksum."""
+    checksum = sha256()
+    while chunk := source.read(1 << 20):
+        checksum.update(chunk)
+        target.write(chunk)
+    return checksum.hexdigest()
+
+
+def _problems(file: Path, found: dict[str, str], listed: bytes | None, end: int) -> Iterator[str]:
+    """A header that is damaged ends a tar file without a word; a backup from before checksums has none."""
+    lines = (line.split(" ") for line in (listed or b"").decode("ascii", "replace").splitlines())
+    wanted = {parts[1]: parts[0] for parts in lines if len(parts) == 2}
+    changed = [name for name, checksum in found.items() if listed is not None and wanted.get(name) != checksum]
+    if changed:
+        yield f"{len(changed)} of {len(found)} logs are not as they were written, the first is {changed[0]}"
+    if missing := wanted.keys() - found.keys():
+        yield f"{len(missing)} logs are missing"
+    if _goes_on(file, end):
+        yield f"the file is damaged behind {len(found)} logs, and those that follow are missing"
+
+
+def _goes_on(file: Path, end: int) -> bool:
+    """Whether anything but zeros stands behind the last file that could be read."""
+    with file.open("rb") as source:
+        source.seek(end)
+        return any(chunk.strip(b"\0") for chunk in iter(lambda: source.read(1 << 20), b""))
 
 
 @contextmanager
@@ -192,7 +243,8 @@ def _with_logs(env: LmdbEnvironment, file: Path) -> BackupReport:
 @dataclass(frozen=True, slots=True)
 class RestoreReport:
     """What was restored, and the file that keeps the state before it (`replaced`). `logs` is None where the backup
-    has none, and those that are there stay; else what was there is in `replaced_logs`."""
+    has none, and those that are there stay; else what was there is in `replaced_logs`. `problems` say what of the
+    backup was damaged: what is not whole is better than nothing, and must be known."""
 
     store: str
     file: str
@@ -200,6 +252,7 @@ class RestoreReport:
     replaced: str | None = None
     logs: int | None = None
     replaced_logs: str | None = None
+    problems: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -218,7 +271,7 @@ def restore(file: Path, path: Path, clock: Clock = SYSTEM_CLOCK) -> RestoreRepor
         with acquire_daemon_lock(real):
             staging = Path(tempfile.mkdtemp(prefix="restore-", dir=real))
             try:
-                records = _copy_and_examine(file, staging)
+                records, damaged = _copy_and_examine(file, staging)
                 logs, now_ms = extract_logs(file, staging / LOGS), clock.wall_ms()
                 kept = _swap(real, staging / DATA_FILE, now_ms)
                 kept_logs = None if logs is None else _swap_logs(real, staging / LOGS, now_ms)
@@ -228,7 +281,10 @@ def restore(file: Path, path: Path, clock: Clock = SYSTEM_CLOCK) -> RestoreRepor
         if is_new:  # an empty directory would be taken for a store
             shutil.rmtree(real, ignore_errors=True)
         raise
-    return RestoreReport(str(real), str(file), records, kept, logs, kept_logs)
+    problems = (*damaged, *(logs.problems if logs is not None else ()))
+    return RestoreReport(
+        str(real), str(file), records, kept, None if logs is None else logs.number, kept_logs, problems
+    )
 
 
 def _swap_logs(real: Path, new: Path, now_ms: int) -> str | None:
@@ -244,8 +300,9 @@ def _swap_logs(real: Path, new: Path, now_ms: int) -> str | None:
     return str(kept) if had_logs else None
 
 
-def _copy_and_examine(file: Path, staging: Path) -> int:
-    """Make a private, synced copy and return how many records it has; BackupError when it is not a sound store."""
+def _copy_and_examine(file: Path, staging: Path) -> tuple[int, tuple[str, ...]]:
+    """Make a private, synced copy; how many records it has, and what of it is damaged and can be repaired.
+    BackupError when it is not a sound store."""
     if file.is_fifo():
         raise BackupError(f"{file} is a pipe; name the file of the backup")  # reading could wait for ever
     try:
@@ -256,10 +313,21 @@ def _copy_and_examine(file: Path, staging: Path) -> int:
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise BackupError(f"the backup {file} cannot be read: {why}; name a file that backup wrote") from error
+    if not _is_data_file(staging / DATA_FILE):
+        raise BackupError(f"{file} is not a backup of Chronex; name a file that backup wrote; nothing was changed")
     report = examine(staging, migrate=True)  # the copy is ours
     if report.worst is not None:
         raise BackupError(f"{file} is not a sound backup ({report.worst.message}); nothing was changed")
-    return int(sum(report.figures["records"].values()))
+    count = sum(1 for each in report.findings if each.severity == "error" and each.code != "space")
+    what = "1 record or index entry is" if count == 1 else f"{count} records or index entries are"
+    damaged = (f"{what} damaged; chronex doctor names them, and --repair puts them aside",) if count else ()
+    return int(sum(report.figures["records"].values())), damaged
+
+
+def _is_data_file(file: Path) -> bool:
+    """Whether it begins as a file of LMDB does; anything else was never a store, and is not called a damaged one."""
+    with file.open("rb") as opened:
+        return MAGIC.to_bytes(4, sys.byteorder) in opened.read(PAGE)
 
 
 def _swap(real: Path, new: Path, now_ms: int) -> str | None:

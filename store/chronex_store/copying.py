@@ -10,12 +10,20 @@ import os
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 
 from chronex.errors import StoreError, StoreInUseError, StoreRefusedError
 from chronex.storage import keys
 from chronex.storage.ports import Row, Transaction
 from chronex.storage.records import Reading, pages
-from chronex_store.opening import OpenedStore, StorePlace, open_place, open_postgres, shown_place
+from chronex_store.opening import (
+    OpenedStore,
+    StoreLocation,
+    check_client,
+    open_location,
+    open_postgres,
+    shown_location,
+)
 from chronex_store.postgres.pg_address import PostgresAddress
 
 _PAGE = 500
@@ -31,19 +39,21 @@ class CopyReport:
     rows: int
 
 
-def copy_store(source: StorePlace, target: StorePlace) -> CopyReport:
+def copy_store(source: StoreLocation, target: StoreLocation) -> CopyReport:
     """Copy everything. Nothing may run in the source, and nothing may be in the target's place."""
+    if isinstance(source, Path) and not source.is_dir():
+        raise StoreRefusedError(f"no store at {source}: nothing can be copied; is the name right?")
     _refuse_taken(target)
-    with open_place(source, create=False) as store:
+    with open_location(source, create=False) as store:
         _refuse_running(store, source)
         unfinished = _beside(target)
-        with open_place(unfinished) as made:
+        with open_location(unfinished) as made:
             rows = _copy_rows(store, made)
     _take_place(unfinished, target)
-    return CopyReport(shown_place(source), shown_place(target), rows)
+    return CopyReport(shown_location(source), shown_location(target), rows)
 
 
-def _beside(target: StorePlace) -> StorePlace:
+def _beside(target: StoreLocation) -> StoreLocation:
     if isinstance(target, Path):
         beside = target.with_name(target.name + _SUFFIX)
         shutil.rmtree(beside, ignore_errors=True)  # of a copy that was interrupted
@@ -55,7 +65,7 @@ def _beside(target: StorePlace) -> StorePlace:
     return unfinished
 
 
-def _take_place(unfinished: StorePlace, target: StorePlace) -> None:
+def _take_place(unfinished: StoreLocation, target: StoreLocation) -> None:
     if isinstance(unfinished, Path):
         assert isinstance(target, Path), "it is beside the target"
         os.rename(unfinished, target)
@@ -66,11 +76,12 @@ def _take_place(unfinished: StorePlace, target: StorePlace) -> None:
     rename(unfinished, target)
 
 
-def _refuse_taken(target: StorePlace) -> None:
+def _refuse_taken(target: StoreLocation) -> None:
     if isinstance(target, Path):
         if target.exists():
             raise StoreRefusedError(f"{target} is there already; name a place where nothing is")
         return
+    check_client(target)
     try:
         open_postgres(target, create=False).close()
     except StoreRefusedError:
@@ -78,16 +89,18 @@ def _refuse_taken(target: StorePlace) -> None:
     raise StoreRefusedError(f"{target.shown} has a store already; name another schema with ?schema=NAME")
 
 
-def _refuse_running(store: OpenedStore, source: StorePlace) -> None:
+def _refuse_running(store: OpenedStore, source: StoreLocation) -> None:
     """A command that runs is held by the keeper of its own store: it must have ended."""
     from chronex_store.daemon_lock import is_daemon_alive
 
     if isinstance(source, Path) and is_daemon_alive(source):
-        raise StoreInUseError(f"a daemon works on {source}; stop it first: chronex stop --drain")
+        command = f"chronex stop --drain --store {quote(str(source.absolute()))}"
+        raise StoreInUseError(f"a daemon works on {source}; stop it first: {command}")
     running = store.view(lambda tx: len(Reading(tx).active_attempts()))
     if running:
-        raise StoreError(f"{running} commands of {shown_place(source)} run, or their ends are not recorded; start a "
-                         "daemon there until they have ended")  # fmt: skip
+        many = "1 command" if running == 1 else f"{running} commands"
+        raise StoreError(f"{many} of {shown_location(source)} may run still: no end is recorded; "
+                         "start a daemon there until they have ended")  # fmt: skip
 
 
 def _copy_rows(source: OpenedStore, target: OpenedStore) -> int:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from chronex.failpoints import fail_point
 from chronex.model.event import Event
 from chronex.model.occurrence import Attempt, Occurrence, Run
-from chronex.model.records import Idempotency
+from chronex.model.records import Idempotency, newest_by_machine
 from chronex.model.states import AttemptState, RunState, is_final
 from chronex.storage import keys
 from chronex.storage.journal import head
@@ -275,15 +275,19 @@ def _trim_versions(store: Store, job: str) -> int:
 
 
 def _trim_nodes(store: Store, now_ms: int) -> int:
-    """Remove nodes that have stopped, or were not seen for a day, own no attempt, and are not among the newest."""
+    """Remove nodes that have stopped, or were not seen for a day, own no attempt, and are not among the newest.
+
+    The last daemon of a machine that was drained stays: the next one there begins nothing either.
+    """
 
     def unused(reading: Reading) -> list[bytes]:
         newest_first = sorted(reading.nodes(), key=lambda node: -node.started_ms)
+        drained = {node.id for node in newest_by_machine(newest_first).values() if node.draining}
         owners = {attempt.owner for attempt in reading.active_attempts()}
         return [
             keys.node_key(node.id)
             for node in newest_first[MAX_NODES:]
-            if node.id not in owners and (node.stopped_ms is not None or node.seen_ms < now_ms - _DAY_MS)
+            if node.id not in owners | drained and (node.stopped_ms is not None or node.seen_ms < now_ms - _DAY_MS)
         ][:_PAGE]
 
     removable = store.view(lambda tx: unused(Reading(tx)))

@@ -18,31 +18,39 @@ from chronex_store.postgres.pg_address import PostgresAddress, is_postgres, read
 if TYPE_CHECKING:
     from chronex_store.postgres.pg_store import PostgresStore
 
-StorePlace = Path | PostgresAddress
+StoreLocation = Path | PostgresAddress
 OpenedStore: TypeAlias = "LmdbStore | PostgresStore"
 STATE_VARIABLE = "CHRONEX_STATE_DIR"
 
 
-def read_place(text: str) -> StorePlace:
+def read_location(text: str) -> StoreLocation:
     """The place that a user named."""
     return read_address(text) if is_postgres(text) else Path(text)
 
 
-def shown_place(place: StorePlace) -> str:
+def shown_location(location: StoreLocation) -> str:
     """The place in a message, without a password."""
-    return place.shown if isinstance(place, PostgresAddress) else str(place)
+    return location.shown if isinstance(location, PostgresAddress) else str(location)
 
 
-def open_place(place: StorePlace, *, create: bool = True) -> OpenedStore:
+def open_location(location: StoreLocation, *, create: bool = True) -> OpenedStore:
     """Open the store there, making it when `create`."""
-    if isinstance(place, Path):
-        return LmdbStore.open(place, create=create)
-    return open_postgres(place, create=create)
+    if isinstance(location, Path):
+        return LmdbStore.open(location, create=create)
+    return open_postgres(location, create=create)
 
 
 def open_postgres(address: PostgresAddress, *, create: bool = True) -> PostgresStore:
+    check_client(address)
+    from chronex_store.postgres.pg_store import PostgresStore
+
+    return PostgresStore.open(address, create=create)
+
+
+def check_client(address: PostgresAddress) -> None:
+    """StoreRefusedError where the client is not installed: to be asked before a module that imports it."""
     try:
-        from chronex_store.postgres.pg_store import PostgresStore
+        import psycopg  # noqa: F401
     except ImportError:
         hint = "install it with: pip install 'chronex[postgres]'"
         if getattr(sys, "frozen", False):
@@ -50,18 +58,17 @@ def open_postgres(address: PostgresAddress, *, create: bool = True) -> PostgresS
         raise StoreRefusedError(
             f"{address.shown} needs the PostgreSQL client, which is not installed; {hint}"
         ) from None
-    return PostgresStore.open(address, create=create)
 
 
-def state_directory(place: StorePlace, environ: Mapping[str, str] = os.environ) -> Path:
+def state_directory(location: StoreLocation, environ: Mapping[str, str] = os.environ) -> Path:
     """What this machine keeps of its own work on a store, logs above all: for a directory, that directory itself."""
-    if isinstance(place, Path):
-        return place
+    if isinstance(location, Path):
+        return location
     if chosen := environ.get(STATE_VARIABLE):
         return Path(chosen)
     from platformdirs import user_state_path
 
-    named = hashlib.blake2b(f"{place.shown}\0{place.schema}".encode(), digest_size=6).hexdigest()
+    named = hashlib.blake2b(f"{location.shown}\0{location.schema}".encode(), digest_size=6).hexdigest()
     return user_state_path("chronex", appauthor=False) / "nodes" / named
 
 

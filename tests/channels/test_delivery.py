@@ -230,11 +230,43 @@ def test_a_web_server_that_does_not_take_it_is_told_as_such(
     means: DeliveryMeans, behaviour: Behaviour, told: str, is_final: bool
 ) -> None:
     with web_server(behaviour) as server:
-        patience = replace(means, within_s=0.3) if behaviour.hangs or behaviour.drips else means
-        answer = send(to(HOOK, f"{server.url}/secret-path"), patience)
+        store_retry = replace(means, within_s=0.3) if behaviour.hangs or behaviour.drips else means
+        answer = send(to(HOOK, f"{server.url}/secret-path"), store_retry)
     assert told in answer.problem
     assert answer.is_final is is_final
     assert "secret" not in answer.problem
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"Cannot POST /hooks/T0K3N-abcdef/in?key=s3cr3t-value",
+        b"The requested URL /hooks/T0K3N-abcdef/in was not found on this server.",
+        b"no hook T0K3N-abcdef, no key s3cr3t-value",
+        b"<a href='http://127.0.0.1/hooks/T0K3N-abcdef/in?key=s3cr3t-value'>",
+        b"x" * 195 + b" T0K3N-abcdef",
+    ],
+)
+def test_an_answer_that_repeats_the_address_does_not_give_it_away(means: DeliveryMeans, body: bytes) -> None:
+    """The path of a webhook is its password, and many servers put it into their page for an error. The answer is
+    kept in the store, logged, and shown by status and notify."""
+    with web_server(Behaviour(http_answer(404, body))) as server:
+        answer = send(to(HOOK, f"{server.url}/hooks/T0K3N-abcdef/in?key=s3cr3t-value"), means)
+    assert "answered 404" in answer.problem
+    for secret in ("T0K3N", "s3cr3t"):
+        assert secret not in answer.problem + answer.said
+
+
+def test_a_name_and_a_password_in_an_address_are_for_the_server_alone(means: DeliveryMeans, tmp_path: Path) -> None:
+    """Refused in a job file, with the advice to keep the address elsewhere; it was refused there too."""
+    kept = tmp_path / "url"
+    with web_server(Behaviour(http_answer(403, b"not for me:p%40ss, me:p@ss"))) as server:
+        kept.write_text(f"http://me:p%40ss@127.0.0.1:{server.port}/topic\n")
+        kept.chmod(0o600)
+        answer = send(to(HOOK, f"file:{kept}"), means)
+    assert [request.headers["authorization"] for request in server.requests] == ["Basic bWU6cEBzcw=="]
+    assert [request.headers["host"] for request in server.requests] == [f"127.0.0.1:{server.port}"]
+    assert answer.problem == f"http://127.0.0.1:{server.port}/… answered 403 not for me:[redacted], me:[redacted]"
 
 
 def test_a_server_that_is_not_there_is_told_as_such(means: DeliveryMeans) -> None:

@@ -16,6 +16,7 @@ from chronex.cli.machine_checks import (
     OtherFile,
     StoreFacts,
     examine,
+    how_to_execute,
     programs_of,
     words_of,
 )
@@ -111,3 +112,13 @@ def test_doctor_exits_1_for_a_program_that_no_job_will_find(chronex: Chronex, tm
     shown = json.loads(chronex("doctor", "--store", store, "--format", "json").out)
     assert shown["sound"] is True
     assert {"topic", "verdict", "message", "advice"} == set(shown["machine"][0])
+
+
+def test_a_program_that_all_may_execute_lies_behind_a_directory_that_is_shut(tmp_path: Path) -> None:
+    """`chmod +x` was advised, and changes nothing there."""
+    tool = tmp_path / "tool"
+    tool.touch()
+    tool.chmod(0o755)
+    assert how_to_execute(str(tool)) == "let that user into the directories that lead there"
+    tool.chmod(0o744)
+    assert how_to_execute(str(tool)) == f"run: chmod +x {tool}"

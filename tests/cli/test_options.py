@@ -6,13 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from chronex.cli.options import UsageError, read_duration, store_path
+from chronex.cli.options import UsageError, read_duration, read_instant, store_path
+from chronex.text.durations import DAY_MS, HOUR_MS
+from chronex.timing.zones import load_zone
 
 
 @pytest.mark.parametrize(("text", "why"), [("0s", "is no time at all"), ("2 hours", "is not a duration")])
 def test_a_duration_must_be_one_and_longer_than_nothing(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         read_duration("--for", text)
+
+
+def test_days_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the zone of the question: in Seoul the second of January has begun."""
+    monkeypatch.setattr("chronex.clock.wall_ms", lambda: DAY_MS + 20 * HOUR_MS)
+    seoul, utc = load_zone("Asia/Seoul"), load_zone("UTC")
+    assert read_instant("today", utc) == DAY_MS
+    assert read_instant("yesterday 03:30", utc) == 3 * HOUR_MS + HOUR_MS // 2
+    assert read_instant("tomorrow", seoul) == 3 * DAY_MS - 9 * HOUR_MS
+    with pytest.raises(UsageError, match="--to: 'yesterday noon' is not a time; write"):
+        read_instant("yesterday noon", utc, "--to")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from chronex.cli import output
 from chronex.cli.app import COMMANDS as ALL_COMMANDS
 from chronex.cli.app import Declaration
 from chronex.cli.commands import dlq, history, list_jobs, pause, report, show, status, why
-from chronex.cli.output import hinted, with_places
+from chronex.cli.output import hinted, with_store_options
 from chronex.clock import wall_ms
 from chronex.engine.engine import Engine
 from chronex.engine.orders import AttemptEnd, Launch
@@ -155,8 +155,8 @@ HINTS: tuple[tuple[str, str], ...] = (
 
 @pytest.mark.parametrize(("written", "shown"), HINTS)
 def test_a_command_in_a_message_names_the_store_and_the_job_file_that_were_named(written: str, shown: str) -> None:
-    assert with_places(written, STORE, CONFIG) == shown
-    assert with_places(written, "", "") == written
+    assert with_store_options(written, STORE, CONFIG) == shown
+    assert with_store_options(written, "", "") == written
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_every_command_that_a_message_may_name_is_known_with_or_without_a_store(
     """A command that is new here, or that gets the option, must be told apart."""
     for name, (load, _) in ALL_COMMANDS.items():
         for command, options in _options_of(name, load()):
-            named = with_places(f"chronex {command}", "--store s", "") != f"chronex {command}"
+            named = with_store_options(f"chronex {command}", "--store s", "") != f"chronex {command}"
             assert named == ("--store" in options), command
 
 

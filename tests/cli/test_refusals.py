@@ -237,7 +237,7 @@ def test_a_picture_of_a_store_that_cannot_be_opened_is_refused(chronex: Chronex,
 def test_a_user_without_a_home_directory_is_told_to_name_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
     import platformdirs
 
-    from chronex.cli.options import UsageError, job_file_path, store_place
+    from chronex.cli.options import UsageError, job_file_path, store_location
 
     def no_home(*_: object, **__: object) -> Path:
         raise RuntimeError("could not determine the home directory")
@@ -245,7 +245,7 @@ def test_a_user_without_a_home_directory_is_told_to_name_a_store(monkeypatch: py
     monkeypatch.setattr(platformdirs, "user_state_path", no_home)
     monkeypatch.setattr(platformdirs, "user_config_path", no_home)
     with pytest.raises(UsageError, match="no home directory; name a store with --store or CHRONEX_STORE"):
-        store_place(None, {})
+        store_location(None, {})
     assert job_file_path(None, {}) == Path("chronex.toml")
 
 
@@ -274,3 +274,38 @@ def test_a_directory_of_another_user_is_denied_and_not_called_empty(tmp_path: Pa
     )
     done = subprocess.run([sys.executable, "-c", code, str(store)], capture_output=True, text=True, check=False)
     assert "permission denied" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "list --store {address}",
+        "store check --store {address}",
+        "store migrate --store {address}",
+        "store copy {store} {address}",
+        "store copy {address} {store}2",
+        "torture --store {address}",
+    ],
+)
+def test_without_the_client_of_the_database_a_sentence_says_so(typed: str, tmp_path: Path) -> None:
+    with LmdbStore.open(tmp_path / "store"):
+        pass
+    without = "import sys; sys.modules['psycopg'] = None; from chronex.cli import main; main()"
+    address = "postgresql://me:hidden@127.0.0.1:1/jobs"
+    words = typed.format(address=address, store=tmp_path / "store").split()
+    done = subprocess.run(
+        [sys.executable, "-c", without, *words], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr == (
+        "chronex: postgresql://me@127.0.0.1:1/jobs needs the PostgreSQL client, which is not installed; "
+        "install it with: pip install 'chronex[postgres]'\n"
+    )
+
+
+def test_a_copy_of_no_store_proposes_no_other_store(chronex: Chronex, tmp_path: Path) -> None:
+    done = chronex(
+        "store", "copy", str(tmp_path / "none"), str(tmp_path / "copy"), CHRONEX_STORE=str(tmp_path / "mine")
+    )
+    assert done.code == 2
+    assert done.err == f"chronex: no store at {tmp_path / 'none'}: nothing can be copied; is the name right?\n"

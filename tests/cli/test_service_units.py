@@ -32,7 +32,14 @@ def test_a_path_cannot_become_anything_else_in_the_unit(char: str, escaped: str)
 
 
 def test_another_daemon_on_the_store_is_no_reason_to_start_again() -> None:
-    assert "RestartPreventExitStatus=2 75" in systemd_unit(PLAIN)
+    assert "RestartPreventExitStatus=2 75\n" in systemd_unit(PLAIN)
+
+
+def test_a_database_that_does_not_answer_is_one() -> None:
+    """It is soon back; whoever is not started again meanwhile is missing from then on."""
+    unit = systemd_unit(PLAIN._replace(store="postgresql://chronex@db.example/jobs"))
+    assert "Restart=on-failure\n" in unit
+    assert "RestartPreventExitStatus=2\n" in unit
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")

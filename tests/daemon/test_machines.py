@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from chronex.daemon import headless
+from chronex.daemon.loop import LEASE
 from chronex.daemon.maintenance import add_maintenance
 from chronex.engine.membership import LEASE_MS
 from chronex.engine.shared_logs import read_excerpt
@@ -26,11 +27,13 @@ from chronex.model.states import AttemptState, OccurrenceState
 from chronex.storage import journal
 from chronex.storage.records import EVERYTHING, Reading
 from chronex_store.postgres.pg_address import read_address
+from chronex_store.postgres.pg_connections import DatabaseClock
 from chronex_store.postgres.pg_store import PostgresStore
 from tests.daemon.machine import Machine
 from tests.kit.postgres import WHY_MISSING, PostgresServer, begin_server, end_server, find_programs
 from tests.kit.processes import end_all
-from tests.kit.waits import until
+from tests.kit.waits import until, until_async
+from tests.store.postgres.test_pg_store import sql
 from tests.verify.assertion import assert_verified
 
 
@@ -245,6 +248,64 @@ def test_an_end_in_an_outage_is_recorded_though_its_daemon_dies_before_the_datab
         assert [line.split()[0] for line in found.lines()] == ["began", "ended"]
 
 
+def test_a_machine_that_is_up_before_its_database_waits_for_it(server: PostgresServer, tmp_path: Path) -> None:
+    """After a power failure nobody starts the services once more by hand."""
+    with machines(server.url(), tmp_path, 1) as found:
+        found.apply(TICKS)
+        server.stop("immediate")
+        (machine,) = found.all
+        done = machine.chronex("run", "--once")
+        assert (done.returncode, "is the server running?" in done.stderr) == (75, True)
+        daemon = machine.start()
+        daemon.until_logged("the store does not answer")
+        server.start()
+        daemon.until_logged("attempt ended")
+        assert daemon.stopped() == 0
+
+
+def test_a_password_that_is_changed_under_a_daemon_ends_nothing(
+    server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever changes it comes to the machines one after the other, and the services must still be there."""
+    password = tmp_path / "password"
+    password.write_text("*:*:*:keyed:first\n")
+    password.chmod(0o600)
+    sql(server.url(), "CREATE ROLE keyed LOGIN SUPERUSER PASSWORD 'first'")
+    settings = server.directory / "data" / "pg_hba.conf"
+    settings.write_text(f"local all keyed scram-sha-256\n{settings.read_text()}")
+    sql(server.url(), "SELECT pg_reload_conf()")
+    with machines(server.url(user="keyed"), tmp_path, 1) as found:
+        (machine,) = found.all
+        monkeypatch.setenv("PGPASSFILE", str(password))
+        machine.env["PGPASSFILE"] = str(password)
+        found.apply(TICKS)
+        daemon = machine.start()
+        daemon.until_logged("attempt ended")
+        ending = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keyed'"
+        sql(server.url(), "ALTER ROLE keyed PASSWORD 'second'", ending)
+        daemon.until_logged("refuses the password")
+        password.write_text("*:*:*:keyed:second\n")
+        daemon.until_logged("StoreBack")
+        daemon.until_logged("attempt ended")
+        assert daemon.stopped() == 0
+
+
+def test_a_right_that_is_missing_for_a_while_ends_nothing(server: PostgresServer, tmp_path: Path) -> None:
+    PostgresStore.open(server.url()).close()
+    grants = "GRANT ALL ON SCHEMA chronex TO plain; GRANT ALL ON ALL TABLES IN SCHEMA chronex TO plain"
+    sql(server.url(), "CREATE ROLE plain LOGIN", grants)
+    with machines(server.url(user="plain"), tmp_path, 1) as found:
+        found.apply(TICKS)
+        (machine,) = found.all
+        daemon = machine.start()
+        daemon.until_logged("attempt ended")
+        sql(server.url(), "REVOKE INSERT, UPDATE ON chronex.occurrence FROM plain")
+        daemon.until_logged("lacks a right")
+        sql(server.url(), grants)
+        daemon.until_logged("attempt ended")
+        assert daemon.stopped() == 0
+
+
 def test_a_daemon_that_is_stopped_while_the_database_is_away_says_so_and_leaves(
     server: PostgresServer, tmp_path: Path
 ) -> None:
@@ -342,6 +403,40 @@ def _excerpts_of_ended(reading: Reading, job: str) -> list[Excerpt | None]:
     """What is shared of the log of every attempt that has ended, as one look at the store finds it."""
     attempts = [one for run in reading.occurrences(job) for one in reading.attempts(job, run.nominal_ms)]
     return [read_excerpt(reading, one) for one in attempts if one.state is not AttemptState.RUNNING]
+
+
+def test_an_idle_node_follows_the_clock_of_the_database_when_it_is_set_back(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It rested until the time that the clock had shown came again, unless somebody changed the store."""
+    step_ms = 0
+    real = DatabaseClock.learn
+
+    def learn(self: DatabaseClock, server_ms: float, asked_ms: int, answered_ms: int) -> None:
+        real(self, server_ms + step_ms, asked_ms, answered_ms)
+
+    monkeypatch.setattr(DatabaseClock, "learn", learn)
+    monkeypatch.setenv("CHRONEX_STATE_DIR", str(tmp_path / "state"))
+    with PostgresStore.open(postgres_url) as store:
+        apply_jobs(store, [Job(id="a", schedule="@daily", tasks=(Task(name="main", run="true"),))], store.now())
+        daemon = headless._build_daemon(store, read_address(postgres_url), SchedulerSettings())
+
+        def has_followed() -> bool:
+            return any(event.name == "ClockStepped" for _, event in store.view(journal.tail))
+
+        async def until_it_followed() -> None:
+            nonlocal step_ms
+            running = asyncio.get_running_loop().create_task(daemon.run())
+            await until_async(lambda: daemon._rested is not None, "a daemon that rests")
+            await asyncio.sleep(0)
+            step_ms = -3_600_000
+            daemon.periodic.hurry(LEASE)
+            await until_async(has_followed, "that it follows")
+            daemon.stop(StopMode.DRAIN)
+            await running
+
+        asyncio.run(until_it_followed())
+    end_all(tmp_path / "state")
 
 
 CANARY = "c4nary-s3cret"

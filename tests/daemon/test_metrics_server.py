@@ -263,7 +263,7 @@ def test_a_running_daemon_is_scraped_reports_failures_and_has_a_status(machine: 
     }  # fmt: skip
     text = machine.chronex("status").stdout
     assert "scheduler  not running" in text
-    hint = f"start one with chronex run --store {machine.store}"
+    hint = f"start one with chronex run --store {machine.store} --config {machine.directory / 'chronex.toml'}"
     assert f"needs attention: no scheduler runs: {hint}\n" in text, "in a pipe nothing is cut"
     assert "needs attention: bad failed " in text
 

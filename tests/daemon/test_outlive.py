@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.daemon.machine import LoggedDaemon, Machine
+from tests.daemon.machine import LoggedDaemon, LoggedProgram, Machine
 from tests.kit.forked import run_python
 from tests.kit.processes import processes_of
 from tests.kit.waits import is_gone, until
@@ -115,6 +120,25 @@ def test_an_end_while_no_daemon_lives_is_recorded_by_the_next_one(machine: Machi
     assert len(slow.ran()) == 1
 
 
+def test_what_ended_while_no_daemon_lived_is_over_before_anything_is_decided(machine: Machine) -> None:
+    """A run that was missed meanwhile was skipped, because "an earlier occurrence still runs"."""
+    slow = Slow(machine)
+    machine.write((machine.directory / "chronex.toml").read_text().replace("@once +1s", "* * * * * *"))
+    killed(machine, slow.begin())
+    slow.release()
+    until(lambda: not slow.runs(), "the end of the command")
+    over_s = time.time()
+    until(lambda: time.time() > over_s + 2, "an instant that is missed")
+    successor = machine.start()
+    successor.until_logged("attempt ended", times=2)
+    assert successor.stopped() == 0
+    events = json.loads(machine.chronex("events", "-n", "1000", "--format", "json").stdout)
+    begun = max(number for number, one in enumerate(events) if one["name"] == "SchedulerStarted")
+    decided = [(one["name"], one["nominal"]) for one in events[begun:] if one["name"].startswith("Occurrence")]
+    first = min(row["nominal"] for row in machine.history() if row["attempts"])
+    assert decided[0] == ("OccurrenceCompleted", first)
+
+
 def test_a_restart_replaces_the_daemon_and_the_command_runs_on(machine: Machine) -> None:
     slow = Slow(machine)
     daemon = slow.begin()
@@ -129,6 +153,24 @@ def test_a_restart_replaces_the_daemon_and_the_command_runs_on(machine: Machine)
     assert daemon.stopped() == 0
     assert [row["state"] for row in machine.history()] == ["completed"]
     assert len(slow.ran()) == 1
+
+
+def test_what_is_due_during_a_restart_is_late_by_a_moment_and_not_missed(machine: Machine) -> None:
+    """Also where a job makes up for nothing: one daemon takes the place of another, and that is no downtime."""
+    job = '[jobs.often]\nschedule = "* * * * * *"\noverlap = "allow"\nrecovery = "mark_missed"\nrun = ["true"]\n'
+    machine.write(job)
+    assert machine.chronex("apply").returncode == 0
+    daemon = machine.start(quiet=True)
+    until(lambda: len(machine.history()) >= 2, "its first runs")
+    for _ in range(3):  # each takes most of a second, so that at least one of them meets an instant
+        assert machine.chronex("restart").returncode == 0
+    seen = len(machine.history())
+    until(lambda: len(machine.history()) > seen, "a run after the last restart")
+    assert daemon.stopped() == 0
+    rows = machine.history()
+    assert [row["nominal"] for row in rows if row["state"] == "missed"] == []
+    instants = sorted(row["nominal"] for row in rows)
+    assert len(set(instants)) == len(instants) >= 4
 
 
 def test_a_restart_that_could_not_begin_again_is_refused(machine: Machine) -> None:
@@ -149,6 +191,47 @@ def test_a_restart_that_could_not_begin_again_is_refused(machine: Machine) -> No
     daemon.until_logged("attempt ended")
     assert daemon.stopped() == 0
     assert len(slow.ran()) == 1
+
+
+def test_a_restart_onto_a_program_that_is_gone_is_refused(machine: Machine) -> None:
+    """Half of an upgrade would leave nobody to schedule."""
+    slow = Slow(machine)
+    python = machine.directory / "python"
+    python.symlink_to(sys.executable)
+    daemon = LoggedProgram(
+        [str(python), "-m", "chronex", "run", "--headless"],
+        cwd=machine.directory, env=machine.env, text=True, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        daemon.until_logged("attempt started")
+        python.unlink()
+        done = machine.chronex("restart")
+        words = f"not restarted, and the daemon goes on as it is: {python}: no such file or directory\n"
+        assert (done.returncode, done.stderr) == (1, words)
+        assert daemon.poll() is None
+        python.symlink_to(sys.executable)
+        assert machine.chronex("restart").stdout.endswith("; slow: ran on meanwhile\n")
+        slow.release()
+        daemon.until_logged("attempt ended")
+        assert daemon.stopped() == 0
+    finally:
+        daemon.kill()
+        daemon.wait()
+        assert daemon.stderr is not None
+        daemon.stderr.close()
+    assert len(slow.ran()) == 1
+
+
+def test_who_asks_while_a_daemon_is_replaced_is_not_told_that_there_is_none(machine: Machine) -> None:
+    """The old one has left the store, and the new one is not on record yet."""
+    machine.write("")
+    daemon = machine.start()
+    daemon.until_logged("SchedulerStarted")
+    with ThreadPoolExecutor(4) as pool:
+        done = [one.result() for one in [pool.submit(machine.chronex, "restart") for _ in range(4)]]
+    assert [(one.returncode, one.stdout[:13]) for one in done] == [(0, "restarted in ")] * 4, done
+    assert machine.chronex("stop").stdout == "stopped\n"
+    assert daemon.ended() == 0
 
 
 def test_an_orphan_that_was_adopted_outlives_its_adopter_too(machine: Machine) -> None:
@@ -254,7 +337,8 @@ def test_without_a_daemon_there_is_nothing_to_stop(machine: Machine) -> None:
     done = machine.chronex("stop")
     assert (done.returncode, done.stdout) == (0, "no daemon runs on this store\n")
     done = machine.chronex("restart")
-    told = f"no daemon runs on this store; start one with: chronex run --store {machine.store}\n"
+    start = f"chronex run --store {machine.store} --config {machine.directory / 'chronex.toml'}"
+    told = f"no daemon runs on this store; start one with: {start}\n"
     assert (done.returncode, done.stderr) == (1, told)
 
 
@@ -325,3 +409,43 @@ def test_doctor_tells_of_commands_without_a_scheduler_and_of_what_a_killed_keepe
     successor.until_logged("attempt ended")
     assert successor.stopped() == 0
     assert "keeper" not in machine.chronex("doctor").stdout
+
+
+def test_doctor_tells_of_a_keeper_that_is_stopped_and_of_commands_that_are_watched(machine: Machine) -> None:
+    slow = Slow(machine)
+    killed(machine, slow.begin())
+    (keeper,) = (pid for pid in processes_of(machine.directory / "store") if is_keeper(pid))
+    successor = machine.start()
+    successor.until_logged("attempt adopted")
+    told = machine.chronex("doctor").stdout
+    watched = "commands of an earlier scheduler, which this one watches: 1 running, 0 ended and not on record"
+    assert watched in told
+    assert "takes them up" not in told, "they are taken up already"
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        told = machine.chronex("doctor").stdout
+        assert f"process {keeper}, which alone knows the ends of its commands, is stopped: 1 running" in told
+        assert f"kill -CONT {keeper}" in told
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+    slow.release()
+    successor.until_logged("attempt ended")
+    assert successor.stopped() == 0
+
+
+def test_a_store_that_is_moved_away_takes_its_commands_along_and_leaves_nothing(machine: Machine) -> None:
+    slow = Slow(machine, code=3)
+    daemon = slow.begin()
+    (keeper,) = (pid for pid in processes_of(machine.directory / "store") if is_keeper(pid))
+    moved = machine.directory / "elsewhere"
+    machine.store.rename(moved)
+    assert daemon.ended() == 1
+    assert daemon.stderr is not None
+    said = daemon.unread + daemon.stderr.read()
+    assert "The store was moved, removed, or replaced by a restore while it was open" in said
+    assert "Traceback" not in said
+    machine.store, machine.env["CHRONEX_STORE"] = moved, str(moved)
+    row = slow.seen_through()
+    assert (row["state"], row["reason"]) == ("failed", "main: exit code 3")
+    until(lambda: is_gone(keeper), "the keeper, which ends with its last command")
+    assert not list((moved / "keepers").iterdir())

@@ -237,8 +237,8 @@ def held_by_keeper(machine: Machine) -> set[int]:
             if not path.read_text().startswith("chronex-keeper"):
                 continue
             if str(machine.directory).encode() in (path.parent / "environ").read_bytes():
-                listed = (path.parent / "task" / path.parent.name / "children").read_text().split()
-                found |= {int(pid) for pid in listed}
+                for listed in path.parent.glob("task/*/children"):  # each thread has those that it started
+                    found |= {int(pid) for pid in listed.read_text().split()}
     return found
 
 

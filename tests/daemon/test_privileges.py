@@ -6,6 +6,7 @@ Each try is also made by a command that may run as root. There it works, so that
 
 from __future__ import annotations
 
+import ctypes
 import grp
 import json
 import os
@@ -63,6 +64,8 @@ ENVIRON = {
     "ROOT_TOKEN": "r00t", "SSH_AUTH_SOCK": "/root/agent", "XDG_RUNTIME_DIR": "/run/user/0", "TMPDIR": "/root",
     "LD_LIBRARY_PATH": "/root/lib", "CREDENTIALS_DIRECTORY": "/run/credentials", "NOTIFY_SOCKET": "", "LD_AUDIT": "",
 }  # fmt: skip
+KEYCTL, ADD_KEY = (250, 248) if os.uname().machine == "x86_64" else (219, 217)
+HAS_KEYS = "import ctypes, sys; sys.exit(ctypes.CDLL(None).syscall({}, 1, None) < 0)"
 TELLS = "import os\nopen('{place}/shared/evil-as-%d' % os.geteuid(), 'w').close()\n"
 
 
@@ -115,6 +118,19 @@ def _log_with(place: Path, words: bytes) -> str:
     return next((log.name for log in (place / "store" / "logs").glob("*.log") if words in log.read_bytes()), "")
 
 
+def has_keys() -> bool:
+    """Whether this system lets a process have a keyring; containers often do not."""
+    return subprocess.run([PYTHON, "-c", HAS_KEYS.format(KEYCTL)], check=False).returncode == 0
+
+
+def with_a_key() -> None:
+    """In the child: a session keyring of its own with a key in it, as a login has it. Where the system has none, or
+    forbids it, there is nothing to find."""
+    libc = ctypes.CDLL(None)
+    libc.syscall(KEYCTL, 1, b"_ses")
+    libc.syscall(ADD_KEY, b"user", b"chronex-probe", b"of-root", 7, -3)
+
+
 def started_daemon(place: Path, inherited: int) -> subprocess.Popen[bytes]:
     """With groups, a descriptor and variables that a command must not have."""
     shadow = grp.getgrnam("shadow").gr_gid
@@ -130,6 +146,7 @@ def started_daemon(place: Path, inherited: int) -> subprocess.Popen[bytes]:
         },
         extra_groups=[0, shadow],
         pass_fds=(inherited,),
+        preexec_fn=with_a_key,  # noqa: PLW1509  two calls of the system, and no thread holds a lock that they need
         stderr=subprocess.DEVNULL,
     )
 
@@ -143,7 +160,7 @@ def reports(place: Path, b: OtherUser) -> dict[str, Any]:
         log = until(lambda: _log_with(place, b"the words of the victim"), "the victim's words")
         facts = {
             "daemon": daemon.pid, "victim": victim, "other": b.uid, "shadow": grp.getgrnam("shadow").gr_gid,
-            "victim_log": log, "home": os.environ.get("HOME"),
+            "victim_log": log, "keyctl": KEYCTL, "home": os.environ.get("HOME"),
         }  # fmt: skip
         (place / "facts.new").write_text(json.dumps(facts))
         (place / "facts.new").rename(place / "facts.json")
@@ -172,6 +189,7 @@ def test_a_command_of_another_user_has_nothing_of_root_and_nothing_of_others(
     assert {what for what, worked in control["tries"].items() if not worked} <= CANNOT_HERE
     assert {what for what, worked in control["found"].items() if worked} == set()
     assert control["of_root"]["the home of root"]
+    assert control["of_root"]["a key of root"] is has_keys()
     assert sum(map(len, tried.values())) + len(PLANTED) >= 60
     assert sorted(path.name for path in (place / "shared").glob("evil-as-0")) == []
 

@@ -94,17 +94,17 @@ def test_a_file_that_was_rejected_is_told_until_it_is_put_right_or_applied(
     daemon.until_logged("SchedulerStarted")
     store, file = str(machine.directory / "store"), str(machine.directory / "chronex.toml")
 
-    def is_told() -> bool:
+    def is_journaled() -> bool:
         return "the job file was rejected" in chronex("status", "--store", store).out
 
     for text in ("broken =", QUIET.format("a")):
         machine.write(text)
         chronex("reload", "--store", store)
-        until(is_told, "the rejection to be told")
+        until(is_journaled, "the rejection to be told")
         if text == "broken =":
             machine.write(good)
         assert chronex("apply", file, "--prune", "--store", store).code == 0
-        until(lambda: not is_told(), "the rejection to be over")
+        until(lambda: not is_journaled(), "the rejection to be over")
     assert jobs(machine) == ["a"]
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import signal
 from functools import partial
 
+from chronex.engine.commands import ask_to_stop
+from chronex.engine.commands.actor import Actor
 from chronex.model.event import Event
 from chronex.storage import journal
+from chronex.storage.records import Records
 from chronex_store import LmdbStore
 from tests.daemon.machine import EVERY_SECOND, LoggedDaemon, Machine
 from tests.kit.waits import until
@@ -61,6 +64,30 @@ def test_a_second_signal_ends_it_at_once_and_the_next_daemon_takes_up(machine: M
     assert successor.stopped() == 0
     (row,) = machine.history()
     assert row["state"] == "canceled", "it was asked to end by the first signal, and did"
+
+
+def test_who_waits_for_commands_can_be_asked_for_something_else(machine: Machine) -> None:
+    """A drain that takes too long: whoever then asks to cancel, or to restart, has that done, and not the end at once."""
+    machine.write(SLOW.replace("* * * * * *", "@once +1s"))
+    daemon = machine.start()
+    until((machine.directory / "runs").exists, "the file that the command makes")
+    daemon.until_logged("attempt started")
+    ask(daemon, machine, "--drain")
+    assert machine.chronex("restart").stdout.startswith("restarted in ")
+    daemon.until_logged("attempt adopted")
+    ask(daemon, machine, "--drain")
+    assert machine.chronex("stop", "--cancel").stdout == "stopped\n"
+    assert daemon.ended() == 0
+    assert [row["state"] for row in machine.history()] == ["canceled"]
+
+
+def ask(daemon: LoggedDaemon, machine: Machine, how: str) -> None:
+    """As `chronex stop` does, and without its wait: what runs here has a minute to go."""
+    with LmdbStore.open(machine.store, create=False) as store:
+        actor = Actor("somebody", "cli", "here")
+        store.update(lambda tx: ask_to_stop(Records(tx, store.now()), daemon.pid, how.lstrip("-"), None, actor))
+    daemon.send_signal(signal.SIGTERM)
+    daemon.until_logged("SchedulerStopRequested")
 
 
 def ended_by(daemon: LoggedDaemon, number: signal.Signals) -> bool:

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from chronex.daemon.skip_log import MOST_TOLD_APART, TOLD_AGAIN_MS, SkipLog
+from chronex.daemon.skip_log import LOG_AGAIN_MS, MOST_LOGGED_APART, SkipLog
 from chronex.engine.engine import Engine
 from chronex.model.event import Event
 from chronex.model.job import Job
@@ -76,13 +76,13 @@ def test_more_of_the_same_are_counted_and_told_once_a_minute(
     assert [line[2:] for line in lines(caplog)] == [
         ("an earlier occurrence still runs: occ_1", None), ("paused by ann", None),
     ]  # fmt: skip
-    followed.pass_time(TOLD_AGAIN_MS)
+    followed.pass_time(LOG_AGAIN_MS)
     assert [line[3] for line in lines(caplog)] == ["and 29 more"]
     followed.skipped(OVERLAP)
     assert lines(caplog) == [], "its minute is not over"
-    followed.pass_time(TOLD_AGAIN_MS)
+    followed.pass_time(LOG_AGAIN_MS)
     assert [line[3] for line in lines(caplog)] == ["and 1 more"]
-    followed.pass_time(TOLD_AGAIN_MS)
+    followed.pass_time(LOG_AGAIN_MS)
     followed.skipped(OVERLAP)
     assert [line[3] for line in lines(caplog)] == [None], "after a quiet minute it is a line again"
 
@@ -94,13 +94,13 @@ def test_the_last_ones_are_told_when_the_daemon_leaves(followed: Followed, caplo
 
 
 def test_jobs_without_end_are_counted_together(followed: Followed, caplog: pytest.LogCaptureFixture) -> None:
-    for number in range(MOST_TOLD_APART + 20):
+    for number in range(MOST_LOGGED_APART + 20):
         followed.append(
             Event(name="OccurrenceSkipped", at_ms=START, job=f"job-{number}", nominal_ms=START, reason=PAUSED)
         )
     told = lines(caplog)
-    assert len(told) == MOST_TOLD_APART + 1
-    followed.pass_time(TOLD_AGAIN_MS)
+    assert len(told) == MOST_LOGGED_APART + 1
+    followed.pass_time(LOG_AGAIN_MS)
     assert [(line[1], line[3]) for line in lines(caplog)] == [(None, "and 19 more")]
 
 

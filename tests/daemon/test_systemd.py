@@ -10,6 +10,8 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,16 +96,21 @@ def manager(tmp_path: Path) -> Iterator[UserManager]:
         end_all(tmp_path / "store")
 
 
-def test_commands_outlive_whatever_a_real_systemd_does_to_the_daemon(manager: UserManager, machine: Machine) -> None:
+def installed(manager: UserManager, machine: Machine, times: str) -> None:
+    """The service runs the slow command."""
     machine.write(JOB.replace("PLACE", str(machine.directory)))
-    ran, store = machine.directory / "ran", machine.directory / "store"
     machine.env |= manager.environ
     drop_in = Path(manager.environ["XDG_CONFIG_HOME"]) / "systemd" / "user" / "chronex.service.d" / "sooner.conf"
     drop_in.parent.mkdir(parents=True)
-    drop_in.write_text(SOONER)
-    done = machine.chronex("service", "install", "--config", "chronex.toml", "--store", str(store))
+    drop_in.write_text(times)
+    done = machine.chronex("service", "install", "--config", "chronex.toml", "--store", str(machine.store))
     assert done.returncode == 0, done.stdout + done.stderr
-    until(ran.exists, "the command")
+    until((machine.directory / "ran").exists, "the command")
+
+
+def test_commands_outlive_whatever_a_real_systemd_does_to_the_daemon(manager: UserManager, machine: Machine) -> None:
+    installed(manager, machine, SOONER)
+    ran = machine.directory / "ran"
     pid = int(ran.read_text())
 
     def replaced(old: int) -> int:
@@ -127,3 +134,29 @@ def test_commands_outlive_whatever_a_real_systemd_does_to_the_daemon(manager: Us
     assert machine.chronex("logs", "slow").stdout == "after\n"
     done = machine.chronex("service", "uninstall")
     assert done.returncode == 0, done.stderr
+
+
+# A daemon that takes longer to stop than so is killed, and begun anew as after a failure.
+IMPATIENT = "[Service]\nRestartSec=100ms\nWatchdogSec=15s\nTimeoutStopSec=2s\nStartLimitIntervalSec=0\n"
+
+
+def test_a_real_systemd_lets_the_daemon_be_replaced_and_drain(manager: UserManager, machine: Machine) -> None:
+    """Neither is a service that hangs in its stop: it is not killed for that, however long it takes."""
+    installed(manager, machine, IMPATIENT)
+    pid = manager.main_pid()
+    assert machine.chronex("restart").returncode == 0
+    until(lambda: manager.state() == "active", "the service to be told as active again")
+    began_s = time.monotonic()
+    until(lambda: time.monotonic() > began_s + 3, "the time after which it would be killed")
+    assert (manager.main_pid(), manager.state()) == (pid, "active")
+    draining = subprocess.Popen(
+        [sys.executable, "-m", "chronex", "stop", "--drain"], cwd=machine.directory, env=machine.env
+    )
+    until(lambda: "SchedulerStopRequested" in machine.chronex("events", "-n", "3").stdout, "the drain")
+    began_s = time.monotonic()
+    until(lambda: time.monotonic() > began_s + 3, "the time after which it would be killed")
+    assert manager.main_pid() == pid, "a daemon that drains was killed"
+    (machine.directory / "release").touch()
+    assert draining.wait(DEADLINE_S) == 0
+    until(lambda: manager.state() == "inactive", "the end of the service")
+    assert machine.history()[0]["reason"] == "main: exit code 3"

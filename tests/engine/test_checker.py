@@ -106,8 +106,8 @@ def lose_the_reason(patch: pytest.MonkeyPatch) -> None:
 def revive_what_has_ended(patch: pytest.MonkeyPatch) -> None:
     finish = Lifecycle._finish
 
-    def restart(self: Lifecycle, occurrence: Occurrence, *outcome: Any) -> None:
-        finish(self, occurrence, *outcome)
+    def restart(self: Lifecycle, occurrence: Occurrence, *outcome: Any, **when: Any) -> None:
+        finish(self, occurrence, *outcome, **when)
         earlier = self.records.occurrence(occurrence.job, occurrence.nominal_ms - 7 * MINUTE)
         if earlier is not None:
             self.records.put(replace(earlier, state=OccurrenceState.RUNNING))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from msgspec.structs import replace
 
 from chronex.engine.clock_steps import begin_where_never_set, follow_clock, follow_shared_clock, newest_sign, rewind
 from chronex.engine.commands import pause, resume
@@ -21,6 +22,7 @@ from chronex.storage.records import Reading, Records
 from chronex.testing import DAY, HOUR, MINUTE, MemoryStore, ProcessOutcome, SimulatedMachine
 from chronex_store.history_retention import RetentionPolicy, trim
 from tests.kit.machine import ANN, FIRST, START, SteppedEngine, steady
+from tests.storage.samples import NODE
 from tests.verify.assertion import assert_verified
 
 NOW = START + DAY
@@ -352,6 +354,19 @@ def test_the_spans_are_bounded() -> None:
     job = machine.read(lambda reading: reading.job("job"))
     assert job is not None
     assert len(job.progress.decided) <= MOST_SPANS
+
+
+def test_heartbeats_that_came_before_a_step_was_followed_hold() -> None:
+    """The database was away when it was found out: by then everybody has been heard by the new time."""
+    stepped = SteppedEngine("@every 1h")
+    found_ms, now_ms = NOW - HOUR, NOW - HOUR + 5 * MINUTE
+    ahead = replace(NODE, id="ahead", seen_ms=NOW, started_ms=NOW)
+    heard = replace(NODE, id="heard", seen_ms=now_ms - 1, started_ms=found_ms)
+    for node in (ahead, heard):
+        stepped.store.update(lambda tx, node=node: Records(tx, NOW).put(node))  # type: ignore[misc]
+    stepped.store.update(follow_shared_clock(-HOUR, found_ms, "node-1", now_ms))
+    seen = {one.id: one.seen_ms for one in stepped.store.view(lambda tx: Reading(tx).nodes())}
+    assert (seen["ahead"], seen["heard"]) == (now_ms, now_ms - 1)
 
 
 @pytest.mark.parametrize("by_ms", [HOUR, -HOUR], ids=["forward", "back"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -503,3 +504,109 @@ def test_a_run_skipped_at_the_head_of_its_line_lets_the_next_one_go() -> None:
     machine.run_for(HOUR + 30 * MINUTE)
     assert only(machine, "b").reason.code is ReasonCode.WINDOW_EXCEEDED
     assert order_of_starts(machine) == ["a", "c"]
+
+
+# -- the end of a window ---------------------------------------------------------------------------------------
+
+
+def with_window(name: str, minutes: int, **more: Any) -> Job:
+    return job(name, f"0 1 * * * {{window:{minutes}m}}", **more)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (job("a", "0 1 * * *", groups={"database": 1}), with_window("b", 10, groups={"database": 1})),
+        (job("a", "0 1 * * *"), with_window("b", 10)),  # one slot
+    ],
+    ids=["a group", "the pool"],
+)
+def test_one_that_waits_is_skipped_when_its_window_is_over_and_not_when_somebody_looks(
+    first: Job, second: Job
+) -> None:
+    machine = machine_of(first, second, takes={"a": 30 * MINUTE}, slots=1 if not first.groups else 50)
+    machine.run_for(HOUR + 20 * MINUTE)
+    over = only(machine, "b")
+    assert (over.state, over.reason.code) == (S.SKIPPED, ReasonCode.WINDOW_EXCEEDED)
+    assert over.finished_ms == over.nominal_ms + 10 * MINUTE + 1
+
+
+def test_one_that_waits_for_its_own_job_is_skipped_when_its_window_is_over() -> None:
+    machine = machine_of(
+        job("a", "0,5 1 * * * {window:10m}", overlap=OverlapPolicy.QUEUE), takes={"a": 40 * MINUTE}
+    )  # fmt: skip
+    machine.run_for(HOUR + 20 * MINUTE)
+    _, over = sorted(machine.occurrences("a"), key=lambda one: one.nominal_ms)
+    assert (over.reason.code, over.finished_ms) == (ReasonCode.WINDOW_EXCEEDED, over.nominal_ms + 10 * MINUTE + 1)
+
+
+def test_a_triggered_run_waits_beyond_the_window() -> None:
+    machine = machine_of(
+        job("a", "0 1 * * *", groups={"database": 1}),
+        with_window("b", 10, groups={"database": 1}, overlap=OverlapPolicy.QUEUE),
+        takes={"a": 30 * MINUTE},
+    )
+    machine.run_for(HOUR + MINUTE)
+    machine.store.update(lambda tx: trigger(Records(tx, machine.now), "b", ANN))
+    machine.run_for(HOUR)
+    assert sorted(one.state for one in machine.occurrences("b")) == [S.COMPLETED, S.SKIPPED]
+
+
+@pytest.mark.parametrize(("minutes", "state"), [(5, S.SKIPPED), (40, S.COMPLETED)])
+@pytest.mark.parametrize("waits_for", ["group", "parent"])
+def test_one_that_waits_has_the_window_of_an_edit(waits_for: str, minutes: int, state: OccurrenceState) -> None:
+    more: dict[str, Any] = {"groups": {"database": 1}} if waits_for == "group" else {"after": ("a",)}
+    first = job("a", "0 1 * * *", groups={"database": 1})
+    machine = machine_of(first, with_window("b", 10, **more), takes={"a": 30 * MINUTE})
+    machine.run_for(HOUR + 2 * MINUTE)
+    machine.apply([first, with_window("b", minutes, **more)])
+    machine.run_for(HOUR)
+    decided = only(machine, "b")
+    assert decided.state is state
+    if state is S.SKIPPED:
+        assert decided.finished_ms == decided.nominal_ms + minutes * MINUTE + 1
+
+
+# -- what was planned before a downtime, and was due in it -------------------------------------------------------
+
+
+def after_a_downtime(strategy: RecoveryStrategy, **more: Any) -> SimulatedMachine:
+    """Twelve hourly jobs with jitter are planned at 01:00; no scheduler runs until 01:41, when all are due."""
+    recovery = RecoveryPolicy(strategy)
+    jobs = [job(f"job-{number}", "0 * * * * {jitter:30m}", recovery=recovery, **more) for number in range(12)]
+    machine = machine_of(*jobs, groups=())
+    machine.run_until(machine.start_ms + HOUR + SECOND)
+    assert machine.processes == []
+    machine.go_down(40 * MINUTE)
+    machine.run_for(5 * MINUTE)
+    return machine
+
+
+def test_those_planned_before_a_downtime_start_at_the_pace_of_catch_up() -> None:
+    """All of them started in the first millisecond of the next scheduler."""
+    machine = after_a_downtime(RecoveryStrategy.EXECUTE_LAST)
+    starts = sorted(one.started_ms for one in machine.processes)
+    assert [later - one for one, later in pairwise(starts)] == [500] * 11
+    assert all(only(machine, f"job-{number}").recovery for number in range(12))
+
+
+def test_one_planned_before_a_downtime_is_marked_where_the_strategy_makes_up_for_nothing() -> None:
+    machine = after_a_downtime(RecoveryStrategy.MARK_MISSED)
+    assert machine.processes == []
+    found = [only(machine, f"job-{number}") for number in range(12)]
+    assert {(one.state, one.reason.code, one.recovery) for one in found} == {(S.MISSED, ReasonCode.DOWN, True)}
+
+
+def test_a_triggered_run_and_a_child_that_a_killed_scheduler_left_are_not_missed() -> None:
+    """They have no time of their own, and were due from when they were made."""
+    marks = RecoveryPolicy(RecoveryStrategy.MARK_MISSED)
+    machine = machine_of(job("a", recovery=marks), job("b", "", after=("a",), recovery=marks))
+    machine.store.update(lambda tx: trigger(Records(tx, machine.now), "a", ANN))
+    machine.go_down(MINUTE)
+    machine.run_for(SECOND // 2)
+    assert only(machine, "a").state is S.RUNNING
+    end = machine.end_of(machine.processes[0])
+    machine.store.update(machine.engine.ended(machine.processes[0].launch.attempt, end, machine.now))
+    machine.go_down(MINUTE)
+    machine.run_for(MINUTE)
+    assert (only(machine, "a").state, only(machine, "b").state) == (S.COMPLETED, S.COMPLETED)

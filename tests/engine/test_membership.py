@@ -11,13 +11,13 @@ from chronex.engine.membership import (
     SLACK_MS,
     STEADY_MS,
     TAKEOVER_MS,
-    Standing,
+    Liveness,
     awake_since,
     is_any_silent,
+    liveness_of,
     refuse_lost,
     renewed,
     seems_alive,
-    standing_of,
 )
 from chronex.errors import FencedError
 from chronex.model.occurrence import ProcessIdentity
@@ -42,45 +42,45 @@ OBSERVER = node("observer", "here")
 @pytest.mark.parametrize(
     ("other", "observer", "wanted"),
     [
-        pytest.param(node("n"), OBSERVER, Standing.LIVES, id="heard just now"),
-        pytest.param(node("n", seen=NOW - GIVEN_UP), OBSERVER, Standing.LIVES, id="its word holds to the end"),
-        pytest.param(node("n", seen=NOW - GIVEN_UP - 1), OBSERVER, Standing.LOST, id="silent for longer"),
-        pytest.param(node("n", seen=NOW - TAKEOVER_MS), OBSERVER, Standing.LOST, id="its work is still its own"),
-        pytest.param(node("n", seen=NOW - TAKEOVER_MS - 1), OBSERVER, Standing.GONE, id="its work is taken over"),
-        pytest.param(node("n", lost_ms=NOW), OBSERVER, Standing.LOST, id="given up once, given up"),
+        pytest.param(node("n"), OBSERVER, Liveness.LIVES, id="heard just now"),
+        pytest.param(node("n", seen=NOW - GIVEN_UP), OBSERVER, Liveness.LIVES, id="its word holds to the end"),
+        pytest.param(node("n", seen=NOW - GIVEN_UP - 1), OBSERVER, Liveness.LOST, id="silent for longer"),
+        pytest.param(node("n", seen=NOW - TAKEOVER_MS), OBSERVER, Liveness.LOST, id="its work is still its own"),
+        pytest.param(node("n", seen=NOW - TAKEOVER_MS - 1), OBSERVER, Liveness.GONE, id="its work is taken over"),
+        pytest.param(node("n", lost_ms=NOW), OBSERVER, Liveness.LOST, id="given up once, given up"),
         pytest.param(
-            node("n", stopped_ms=NOW), OBSERVER, Standing.LOST, id="it has left, and commands may run there"
+            node("n", stopped_ms=NOW), OBSERVER, Liveness.LOST, id="it has left, and commands may run there"
         ),
         pytest.param(
-            node("n", seen=NOW - TAKEOVER_MS - 1, stopped_ms=NOW), OBSERVER, Standing.GONE, id="it left long ago"
+            node("n", seen=NOW - TAKEOVER_MS - 1, stopped_ms=NOW), OBSERVER, Liveness.GONE, id="it left long ago"
         ),
         pytest.param(
-            node("n", "here", stopped_ms=NOW), OBSERVER, Standing.GONE, id="here its successor takes up at once"
+            node("n", "here", stopped_ms=NOW), OBSERVER, Liveness.GONE, id="here its successor takes up at once"
         ),
-        pytest.param(node("n", "here"), OBSERVER, Standing.GONE, id="on the same machine its process tells"),
-        pytest.param(node("n", lease_ms=0), OBSERVER, Standing.GONE, id="a store of one machine: its process tells"),
-        pytest.param(node("n", seen=0), None, Standing.GONE, id="an observer without a record sees processes alone"),
+        pytest.param(node("n", "here"), OBSERVER, Liveness.GONE, id="on the same machine its process tells"),
+        pytest.param(node("n", lease_ms=0), OBSERVER, Liveness.GONE, id="a store of one machine: its process tells"),
+        pytest.param(node("n", seen=0), None, Liveness.GONE, id="an observer without a record sees processes alone"),
         pytest.param(
             node("n", seen=NOW - 20 * TAKEOVER_MS),
             replace(OBSERVER, steady_since_ms=NOW - STEADY_MS + 1),
-            Standing.LIVES,
+            Liveness.LIVES,
             id="who was silent itself judges nobody",
         ),
         pytest.param(
             node("n", seen=NOW - GIVEN_UP - 1),
             replace(OBSERVER, seen_ms=NOW - LONGEST_GAP_MS - 1),
-            Standing.LIVES,
+            Liveness.LIVES,
             id="nor does who has not given a new word since",
         ),
     ],
 )
-def test_how_a_node_stands(other: Node, observer: Node | None, wanted: Standing) -> None:
-    assert standing_of(other, observer, NOW, lambda _process: False) is wanted
+def test_how_a_node_stands(other: Node, observer: Node | None, wanted: Liveness) -> None:
+    assert liveness_of(other, observer, NOW, lambda _process: False) is wanted
 
 
 def test_a_process_of_the_same_machine_is_believed_before_any_word() -> None:
     silent = node("n", "here", seen=NOW - 20 * TAKEOVER_MS)
-    assert standing_of(silent, OBSERVER, NOW, lambda _process: True) is Standing.LIVES
+    assert liveness_of(silent, OBSERVER, NOW, lambda _process: True) is Liveness.LIVES
 
 
 @pytest.mark.parametrize(

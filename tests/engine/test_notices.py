@@ -12,10 +12,10 @@ from chronex.engine.notices import (
     MOST_HOOKS,
     MOST_WAITING,
     PAUSES_MS,
+    after_try,
     note_late,
     overdue,
     put_notice,
-    settled,
     waiting,
 )
 from chronex.engine.orders import Launch, Order, RunHook
@@ -198,7 +198,7 @@ def told(orders: tuple[Order, ...]) -> list[tuple[str, str, int]]:
 def settle(machine: SteppedEngine, hook: RunHook, problem: str, now: int) -> None:
     """The call of the hook has ended so."""
     assert hook.notice is not None
-    machine.store.update(settled(hook.notice, problem, now))
+    machine.store.update(after_try(hook.notice, problem, now))
 
 
 def ended_once(machine: SteppedEngine, at: int = FIRST) -> RunHook:

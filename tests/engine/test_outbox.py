@@ -20,10 +20,12 @@ from chronex.engine.outbox import (
 from chronex.errors import ChronexError
 from chronex.model.channels import Channel, ChannelKind, NoticeEvent
 from chronex.model.policies import NotifyPolicy, RecoveryPolicy, RecoveryStrategy
+from chronex.model.reasons import TroubleCode
 from chronex.model.records import ChannelState, Notice
 from chronex.model.states import AttemptState
 from chronex.storage import journal
 from chronex.storage.records import Reading, Records
+from chronex.views.troubles import ChannelRow, of_channels
 from tests.kit.machine import FIRST, START, SteppedEngine
 
 MINUTE, HOUR = 60_000, 3_600_000
@@ -154,7 +156,7 @@ class Box:
         return self.machine.store.update(update)
 
     def deliver(self, notice: Notice) -> None:
-        self.machine.store.update(outbox.delivered(notice, self.now, is_told=True))
+        self.machine.store.update(outbox.delivered(notice, self.now, is_journaled=True))
 
     def state(self) -> ChannelState:
         found = self.machine.read(lambda reading: outbox.state_of(reading, "ops"))
@@ -255,6 +257,32 @@ def test_what_waits_and_what_was_given_up_is_bounded_and_what_is_dropped_is_coun
         box.now = box.state().next_ms
     assert box.count() == (MOST_WAITING - MOST_UNDELIVERABLE - 10, MOST_UNDELIVERABLE)
     assert box.state().dropped == 40
+
+
+def test_what_was_dropped_is_told_for_a_day_also_when_the_channel_answers_again() -> None:
+    """With the first delivery after an outage nothing told any more that others were never sent."""
+    box = Box()
+    box.write(MOST_WAITING + 3)
+    box.deliver(box.claimed())
+    state = box.state()
+    (told,) = of_channels([ChannelRow(state, MOST_WAITING - 1, 0)], box.now + 60_000)
+    assert (told.code, told.words) == (
+        TroubleCode.NOTICES_DROPPED, "too many waited for ops: 3 were dropped, the last 1m ago",
+    )  # fmt: skip
+    assert of_channels([ChannelRow(state, 0, 0)], box.now + 86_400_000) == []
+    now = box.now
+    box.machine.store.update(lambda tx: outbox.retry(Records(tx, now), "ops", "eve"))
+    assert of_channels([ChannelRow(box.state(), 0, 0)], box.now) == [], "a person has seen to it"
+
+
+def test_what_was_given_up_and_is_kept_no_longer_is_told_too() -> None:
+    box = Box()
+    box.write(MOST_WAITING)
+    for _ in range(MOST_UNDELIVERABLE + 1):
+        box.refuse(box.claimed(), keep_ms=0)
+        box.now = box.state().next_ms
+    codes = [trouble.code for trouble in of_channels([ChannelRow(box.state(), 0, 0)], box.now)]
+    assert TroubleCode.NOTICES_DROPPED in codes
 
 
 def test_a_channel_that_is_full_takes_nothing_from_another() -> None:

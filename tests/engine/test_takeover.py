@@ -237,3 +237,31 @@ def test_what_has_really_run_too_long_is_ended(age: int | None) -> None:
     (cancel,) = successor.take_over(lambda process: process.pid == 1, FIRST + 11 * MINUTE)[0]
     assert isinstance(cancel, Cancel)
     assert cancel.reason.code is ReasonCode.EXECUTION_TIMEOUT
+
+
+@pytest.mark.parametrize("state", [AttemptState.SUCCESS, AttemptState.FAILED, AttemptState.CANCELED])
+def test_what_ended_while_no_daemon_ran_took_as_long_as_it_ran(state: AttemptState) -> None:
+    """Whoever asks how long it took, or judges by what is usual, must not be told of a night without a scheduler."""
+    machine = SteppedEngine(tasks=(ONE,))
+    (launch,) = machine.tick(FIRST)
+    begin(machine, [launch])
+    machine.end(launch, state, FIRST + DAY, finished_ms=FIRST + MINUTE)
+    run = machine.read(lambda reading: reading.run("job", FIRST, "one"))
+    assert run is not None
+    assert (run.finished_ms, machine.occurrence(FIRST).finished_ms) == (FIRST + MINUTE, FIRST + MINUTE)
+
+
+def test_tasks_that_never_began_do_not_count_for_how_long_it_took() -> None:
+    machine = SteppedEngine(tasks=(ONE, TWO))
+    (launch,) = machine.tick(FIRST)
+    begin(machine, [launch])
+    machine.end(launch, AttemptState.FAILED, FIRST + DAY, finished_ms=FIRST + MINUTE)
+    assert machine.occurrence(FIRST).finished_ms == FIRST + MINUTE
+
+
+def test_an_end_that_a_clock_set_back_puts_before_the_start_is_that_of_its_record() -> None:
+    machine = SteppedEngine(tasks=(ONE,))
+    (launch,) = machine.tick(FIRST)
+    begin(machine, [launch])
+    machine.end(launch, AttemptState.SUCCESS, FIRST + DAY, finished_ms=FIRST - MINUTE)
+    assert machine.occurrence(FIRST).finished_ms == FIRST + DAY

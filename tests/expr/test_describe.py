@@ -66,7 +66,16 @@ REFERENCE = datetime(2026, 1, 1, tzinfo=UTC)
         ("0-30 0 9 * * *", "Every second from 09:00:00 through 09:00:30"),
         ("0-30 0,5 9 * * *", "At seconds 0 through 30 of minutes 0 and 5 of hour 09"),
         ("*/10 * 9-17 * * *", "Every 10 seconds, from 09:00 through 17:59"),
+        ("0,10 0 9 * * MON", "At 09:00:00 and 09:00:10 on Monday"),
+        ("0-30/10 0 0 * * *", "At 00:00:00, 00:00:10, 00:00:20 and 00:00:30"),
         # days
+        ("0 0 15W 6 *", "At midnight on the nearest weekday to day 15 of June"),
+        ("0 0 31W 2,4 *", "Never: at midnight on the nearest weekday to day 31 of February and April"),
+        ("0 0 L-29 2 *", "Never: at midnight on 29 days before the last day of February"),
+        ("0 0 L-28 2 *", "At midnight on 28 days before the last day of February"),
+        ("0 0 30,L-30 2 *", "Never: at midnight on day 30 and 30 days before the last day of February"),
+        ("0 0 1,L-30 2 *", "At midnight on day 1 and 30 days before the last day of February"),
+        ("0 0 31W 2 MON", "At midnight on the nearest weekday to day 31 or on Monday, in February"),
         ("0 9 1 * *", "At 09:00 on day 1"),
         ("0 9 1 1 *", "At 09:00 on day 1 of January"),
         ("0 9 * 1 *", "At 09:00, every day in January"),
@@ -116,7 +125,8 @@ REFERENCE = datetime(2026, 1, 1, tzinfo=UTC)
         ("@once 2025-03-01T09:00:30+09:00", "Once at 2025-03-01 09:00:30 +09:00"),
         ("@once 2025-03-01T09:00:00.5", "Once at 2025-03-01 09:00:00.5"),
         ("R5/2026-01-01T00:00:00Z/P1M", "Every month from 2026-01-01 00:00 UTC, 6 times"),
-        ("R0/2026-01-01T00:00:00Z/P1M", "Every month from 2026-01-01 00:00 UTC, 1 time"),
+        ("R0/2026-01-01T00:00:00Z/P1M", "Once at 2026-01-01 00:00 UTC"),
+        ("R1/P1M", "Every month, once"),
         ("R/2026-01-01T09:00/P3W", "Every 3 weeks from 2026-01-01 09:00"),
         ("R/2026-01-01T09:00/PT90M", "Every 1h30m from 2026-01-01 09:00"),
         ("R/2026-01-01T09:00/P1Y2M3DT4H", "Every 1 year, 2 months, 3 days and 4h from 2026-01-01 09:00"),
@@ -221,3 +231,13 @@ def test_two_expressions_read_the_same_only_when_they_fire_at_the_same_times() -
         meaning = _fires(oracle.read(text))
         first, other = seen.setdefault(chronex.parse(text).describe(), (meaning, text))
         assert first == meaning, (text, other)
+
+
+def test_a_day_that_no_calendar_has_is_never_and_no_other_day_is() -> None:
+    """Over every number of each kind of day in February, April and January."""
+    days = [f"{n}" for n in range(1, 32)] + [f"{n}W" for n in range(1, 32)]
+    days += [f"L-{n}" for n in range(1, 31)] + [f"L-{n}W" for n in range(1, 31)]
+    for day in days:
+        for month in ("1", "2", "4", "2,4"):
+            found = chronex.parse(f"0 0 {day} {month} *")
+            assert found.describe().startswith("Never: ") is (found.next(REFERENCE) is None), str(found)

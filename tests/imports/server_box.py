@@ -172,8 +172,13 @@ class Box:
         faked = f"LD_PRELOAD={FAKETIME} FAKETIME_TIMESTAMP_FILE={clock} FAKETIME_NO_CACHE=1"
         command = self.inside(f"env TZ=UTC {faked} /usr/sbin/cron -f -L 0", *_CRONTABS)
         with subprocess.Popen(command) as process:
+
+            def waits() -> bool:
+                assert process.poll() is None, "cron has not begun; are its directories there?"
+                return _program_of(process.pid) == "cron" and _sleeps(process.pid)
+
             try:
-                until(lambda: _program_of(process.pid) == "cron" and _sleeps(process.pid), "cron to wait")
+                until(waits, "cron to wait")
                 return [self._minute(process, clock, number) for number in range(minutes)]
             finally:
                 process.terminate()
@@ -232,6 +237,9 @@ def why_not() -> str | None:
     for program in ("cron", "unshare", "od"):
         if shutil.which(program) is None:
             return f"{program} is not installed (apt install cron faketime)"
+    for place in _CRONTABS:
+        if not os.path.exists(place):
+            return f"{place} is not there, in whose place the crontabs are put (apt install cron)"
     if not os.path.exists(FAKETIME):
         return "libfaketime is not installed (apt install faketime)"
     done = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False)

@@ -15,6 +15,7 @@ NAMES = {
     "test -x /usr/sbin/anacron || ( cd / && run-parts --report /etc/cron.daily )": "cron-daily",
     "cd / && run-parts --report /etc/cron.hourly": "cron-hourly",
     "[ -x /usr/lib/php/sessionclean ] && if [ ! -d /run/x ]; then /usr/lib/php/sessionclean; fi": "sessionclean",
+    "if [ -x /x/check ] && [ $(date +%d) -le 7 ]; then /x/check --all; fi": "check",
     "if [ -x /usr/bin/munin-cron ]; then /usr/bin/munin-cron; fi": "munin-cron",
     "command -v debian-sa1 > /dev/null && debian-sa1 1 1": "debian-sa1",
     "flock -n /tmp/x.lock /opt/app/mirror.sh": "mirror",

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from chronex.expr.diagnostics import ERROR
-from chronex.imports.crontab import CronHost, CrontabFile, read_crontab, split_percents
+from chronex.imports.cron_host import CronHost
+from chronex.imports.crontab import CrontabFile, read_crontab, split_percents
 from chronex.imports.import_result import Import, as_chronex_reads, job_file_text, prove, with_shared_defaults
 from chronex.lint.cron_programs import BCRON, BSD, BUSYBOX, CRONIE, DEBIAN, SUPERCRONIC, CronProgram
 from chronex.lint.linter import lint_document
@@ -284,6 +285,23 @@ def test_the_variables_of_cron_are_those_of_the_job() -> None:
     expected = {"HOME": "/srv/app", "A": "1", "SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
     assert job.tasks[0].env == expected, "who it is, a crontab cannot say"
     assert job.tasks[0].directory == "/srv/app"
+
+
+@pytest.mark.parametrize(
+    ("program", "differs"),
+    [
+        (DEBIAN, ["Debian's cron hands on USER=eve; here USER is always the account, ann"]),
+        (CRONIE, []),
+        (SUPERCRONIC, ["supercronic hands on LOGNAME=eve; here LOGNAME is always the account, ann",
+                       "supercronic hands on USER=eve; here USER is always the account, ann"]),
+    ],
+)  # fmt: skip
+def test_a_user_that_its_cron_hands_on_is_told(program: CronProgram, differs: list[str]) -> None:
+    """Seen with Debian's cron: USER of a crontab arrives, LOGNAME does not; it was left out without a word."""
+    file = CrontabFile(owner="ann", program=program)
+    text = "0 1 * * * before\nLOGNAME=eve\nUSER=eve\n0 1 * * * x\nUSER=ann\nLOGNAME=ann\n0 1 * * * own\n"
+    found = read_crontab(text, load_zone("UTC"), file)
+    assert [list(job.differs) for job in found.jobs] == [[], differs, []]
 
 
 @pytest.mark.parametrize("name", CRONTABS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -62,6 +63,22 @@ def test_what_stays_in_the_cluster_is_said() -> None:
     assert "TOKEN" in lost
 
 
+def test_more_pods_more_containers_and_their_references_are_told() -> None:
+    text = (
+        "kind: CronJob\nmetadata: {name: many}\nspec:\n  schedule: '@daily'\n  timeZone: Etc/UTC\n  jobTemplate:\n    spec:\n"
+        "      {parallelism: 3, completions: 1, podFailurePolicy: {rules: []}, template: {spec: {containers: ["
+        "{name: a, image: x, command: [echo, $(FOO), $$(BAR)]}, {name: b, image: y, command: [echo, $$(BAR), $BAR]}]}}}\n"
+    )
+    (job,) = read_cronjobs(text, load_zone("UTC")).jobs
+    assert job.table["mode"] == "parallel"
+    assert [task["run"] for task in job.table["tasks"]] == [["echo", "$(FOO)", "$(BAR)"], ["echo", "$(BAR)", "$BAR"]]
+    assert job.lost == (
+        "the image x: its command runs on this machine", "the image y: its command runs on this machine",
+        "parallelism of the job", "podFailurePolicy of the job",
+        "$(…) of the container a: Kubernetes puts the variable there, a shell would run it",
+    )  # fmt: skip
+
+
 def test_a_list_and_several_documents_are_read() -> None:
     listed = (
         "kind: List\nitems:\n- {kind: CronJob, metadata: {name: a}, spec: {schedule: '@daily'}}\n---\nkind: Service\n"
@@ -71,7 +88,8 @@ def test_a_list_and_several_documents_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schedule", "words"), [("99 * * * *", "does not understand"), ("@reboot", "does not understand")]
+    ("schedule", "words"),
+    [(text, "does not understand") for text in ("99 * * * *", "@reboot", "@every 1d", "0 9 * * 7", "0 9 , * *")],
 )
 def test_a_schedule_that_cannot_come_along_is_named(schedule: str, words: str) -> None:
     found = read_cronjobs(CRONJOB.replace("30 2 * * *", schedule), BERLIN)
@@ -88,3 +106,18 @@ def test_the_command_reads_from_standard_input(chronex: Chronex) -> None:
 def test_an_interval_stays_one() -> None:
     job = as_chronex_reads(read_cronjobs(CRONJOB.replace("30 2 * * *", "@every 5m"), BERLIN)).jobs[0]
     assert job.schedule.startswith("@every 5m")
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("0 9 *,5 * MON", "TZ=Etc/UTC 0 9 * * 1"),
+        ("0 9 1,15 * MON-FRI", "TZ=Etc/UTC 0 9 1,15 * MON-FRI"),
+        ("5,,6 9 * * *", "TZ=Etc/UTC 5,6 9 * * *"),
+        ("@every 1.5h", "@every 5400s"),
+    ],
+)
+def test_what_the_controller_reads_otherwise_comes_along_as_it_reads_it(schedule: str, expected: str) -> None:
+    text = CRONJOB.replace("30 2 * * *", schedule)
+    text = re.sub(r"timeZone: .*", "timeZone: Etc/UTC", text)
+    assert read_cronjobs(text, BERLIN).jobs[0].table["schedule"].split(" {")[0] == expected

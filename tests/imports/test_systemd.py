@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from datetime import UTC, datetime
@@ -9,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from chronex.imports.import_result import Import, as_chronex_reads, prove
-from chronex.imports.systemd import read_timers, timer_of, timers_in
+from chronex.imports.import_result import Import, as_chronex_reads, job_file_text, prove, with_accepted_warnings
+from chronex.imports.systemd import Timer, read_timers, timer_of, timers_in
 from chronex.imports.systemd_service import span_ms
 from chronex.timing.zones import load_zone
 
 NOW = int(datetime(2026, 11, 16, tzinfo=UTC).timestamp())
 BERLIN = load_zone("Europe/Berlin")
+NEW_YEAR = tuple(int(datetime(*day, tzinfo=UTC).timestamp()) for day in ((2027, 12, 20), (2028, 1, 12)))
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CALENDARS = {
     "daily": "0 0 * * *",
     "hourly": "0 * * * *",
@@ -73,16 +76,17 @@ def test_a_weekday_and_a_date_must_both_hold(tmp_path: Path) -> None:
 def test_what_surrounds_the_calendar_is_carried_over(tmp_path: Path) -> None:
     timer = "OnCalendar=daily\nRandomizedDelaySec=5min\nPersistent=true"
     service = (
-        'ExecStart=/usr/bin/tool --name "a b"\nWorkingDirectory=/srv\nEnvironment="A=1" B=2\nTimeoutStartSec=1h 30min'
+        'Type=oneshot\nExecStart=/usr/bin/tool --name "a b"\nWorkingDirectory=/srv\nEnvironment="A=1" B=2\n'
+        "TimeoutStartSec=1h 30min"
     )
     found = written(tmp_path, timer, service)
     job = as_chronex_reads(found).jobs[0]
     assert job.schedule.endswith("{jitter:5m}") or "jitter" in job.schedule
     assert job.recovery.strategy == "execute_last"
     assert job.tasks[0].run == ("/usr/bin/tool", "--name", "a b")
-    assert job.tasks[0].env == {"A": "1", "B": "2"}
+    assert job.tasks[0].env == {"A": "1", "B": "2", "PATH": SYSTEM_PATH}
     assert job.tasks[0].directory == "/srv"
-    assert job.execution_timeout_ms == 90 * 60_000
+    assert job.task_timeout_ms == 90 * 60_000
     assert job.description == "Mine"
 
 
@@ -125,11 +129,154 @@ def test_an_instance_has_the_service_of_its_template(tmp_path: Path) -> None:
     service = "ExecStart=/bin/dump %i %I %p 50%% %H\nWorkingDirectory=/srv/%i\nEnvironment=A=%n B=%h\n"
     (tmp_path / "dump@.service").write_text(f"[Service]\n{service}")
     timer = timer_of(tmp_path / "dump@.timer", [tmp_path], "dump@app-main.timer")
+    assert isinstance(timer, Timer)
     (job,) = read_timers([timer], BERLIN).jobs
     assert job.table["run"] == ["/bin/dump", "app-main", "app/main", "dump", "50%", "%H"]
     assert (job.table["directory"], job.table["description"]) == ("/srv/app-main", "of app-main")
-    assert job.table["env"] == {"A": "dump@app-main.service", "B": "%h"}
+    assert job.table["env"] == {"A": "dump@app-main.service", "B": "%h", "PATH": SYSTEM_PATH}
     assert len([text for text in job.lost if "specifiers such as %h are not expanded" in text]) == 2
+
+
+def test_a_time_that_two_calendars_name_is_one_run(tmp_path: Path) -> None:
+    """They were two jobs, both called the same, and on Mondays the command ran twice at once."""
+    found, proven = prove(written(tmp_path, "OnCalendar=*-*-* 03:00\nOnCalendar=Mon 03:00 Europe/Berlin"), NOW)
+    (job,) = found.jobs
+    assert job.table["schedule"] == ["0 3 * * *", "TZ=Europe/Berlin 0 3 * * MON"]
+    assert (proven[0].compared, proven[0].differences, proven[0].verdict) == (1827, (), "same")
+
+
+@pytest.mark.parametrize(
+    ("event", "is_passed_over"),
+    [("*-*-3/8", True), ("*-*-1/2 12:00", False), ("*-*-1/11 23:00", True), ("Mon..Sun *-*-5/18 2:00", True), ("*-*-2/2", False),
+     ("*-*-4/3", False), ("*-*-3..27/8", False), ("*-*-3,11", False), ("*-*-* 0/7:00", True), ("*-*-* 0/6:00", False), ("02:0/15", False), ("*:0/7", True), ("*:0/10", False)],
+)  # fmt: skip
+def test_times_that_systemd_passes_over_make_a_job_differ(tmp_path: Path, event: str, is_passed_over: bool) -> None:
+    """By its manual 3 January is one of `3/8`. systemd 252 goes from 27 December to 11 January, and both were called the
+    same."""
+    found, proven = prove(written(tmp_path, f"OnCalendar={event} UTC"), NOW)
+    assert proven[0].verdict == ("differs" if is_passed_over else "same")
+    if shutil.which("systemd-analyze") and version_of_systemd() in range(252, 258):
+        assert (theirs_around_new_year(event) != _instants(found)) is is_passed_over
+
+
+def version_of_systemd() -> int:
+    done = subprocess.run(["systemd-analyze", "--version"], capture_output=True, text=True, check=True)
+    return int(done.stdout.split()[1])
+
+
+def theirs_around_new_year(event: str) -> list[int]:
+    """What systemd itself names from 20 December to the middle of January."""
+    command = ["systemd-analyze", "calendar", "--iterations=9000", f"--base-time=@{NEW_YEAR[0] - 1}", f"{event} UTC"]
+    environment = {"TZ": "UTC", "PATH": "/usr/bin:/bin", "LC_ALL": "C"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    times = re.findall(r"(?:elapse|Iter\. #\d+): \w+ (\S+ \S+) UTC", done.stdout)
+    seconds = [int(datetime.strptime(time, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp()) for time in times]
+    return [second for second in seconds if second < NEW_YEAR[1]]
+
+
+def _instants(found: Import) -> list[int]:
+    theirs = found.jobs[0].source_instants
+    assert theirs is not None
+    return list(theirs(*NEW_YEAR))
+
+
+def test_a_list_of_schedules_is_clean_for_lint_too(tmp_path: Path) -> None:
+    found, _ = prove(written(tmp_path, "OnCalendar=02:30\nOnCalendar=04:00"), NOW)
+    text = with_accepted_warnings(job_file_text(found), "Europe/Berlin", NOW)
+    assert '    # chronex: ignore[W111, W112] as it ran before\n    "30 2 * * *",\n    "0 4 * * *",\n' in text
+
+
+def test_calendars_that_no_one_job_can_say_are_jobs_that_differ(tmp_path: Path) -> None:
+    found, proven = prove(written(tmp_path, "OnCalendar=Mon *-*-1..7 06:00\nOnCalendar=daily"), NOW)
+    assert [job.table["schedule"] for job in found.jobs] == ["0 6 1-7 * *", "0 0 * * *"]
+    assert {each.verdict for each in proven} == {"differs"}
+    assert "may run beside each other" in found.jobs[0].differs[0]
+
+
+@pytest.mark.parametrize(
+    ("service", "timeouts"),
+    [
+        ("TimeoutStartSec=5min", (None, None)),
+        ("Type=simple\nRuntimeMaxSec=1h", (3_600_000, None)),
+        ("Type=oneshot\nRuntimeMaxSec=1h", (None, None)),
+        ("Type=oneshot\nTimeoutStartSec=5min\nRuntimeMaxSec=1h", (None, 300_000)),
+        ("Type=oneshot\nTimeoutStartSec=infinity", (None, None)),
+        ("Type=oneshot\nTimeoutStartSec=0", (None, None)),
+        ("Type=oneshot\nTimeoutStartSec=1month", (None, 2_629_800_000)),
+    ],
+)
+def test_which_time_limit_holds_depends_on_the_type(
+    tmp_path: Path, service: str, timeouts: tuple[int | None, int | None]
+) -> None:
+    """TimeoutStartSec= bounds a command that is a oneshot; of any other type it bounds the start alone."""
+    found = written(tmp_path, "OnCalendar=daily", f"{service}\nExecStart=/bin/x")
+    (job,) = as_chronex_reads(found).jobs
+    assert (job.execution_timeout_ms, job.task_timeout_ms) == timeouts
+    assert found.jobs[0].lost == ()
+
+
+def test_a_time_limit_that_cannot_be_read_is_lost(tmp_path: Path) -> None:
+    (job,) = written(tmp_path, "OnCalendar=daily", "Type=oneshot\nExecStart=/bin/x\nTimeoutStartSec=soon").jobs
+    assert job.lost == ("TimeoutStartSec=soon: not a span of time",)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (r"/bin/find / -name \*.tmp", ["/bin/find", "/", "-name", r"\*.tmp"]),
+        (r"/bin/printf 'a\tb' \x41\102 a\sb", ["/bin/printf", "a\tb", "AB", "a b"]),
+        (r'/bin/echo "a\"b" it\'s --x="c d"e', ["/bin/echo", 'a"b', "it's", "--x=c de"]),
+        (r"/bin/find . -exec true {} \; -print a\;b", ["/bin/find", ".", "-exec", "true", "{}", ";", "-print", r"a\;b"]),
+        (r"/bin/echo \u00e9 \\ x\\y", ["/bin/echo", "\u00e9", "\\", "x\\y"]),
+        (r"/bin/echo # no comment", ["/bin/echo", "#", "no", "comment"]),
+        ("/bin/echo '' \"\"", ["/bin/echo", "", ""]),
+    ],
+)  # fmt: skip
+def test_words_are_taken_apart_as_systemd_does(tmp_path: Path, line: str, words: list[str]) -> None:
+    """Unlike a shell it knows escapes of C, also inside of quotes, and keeps a backslash that begins none."""
+    (job,) = written(tmp_path, "OnCalendar=daily", f"ExecStart={line}").jobs
+    assert (job.table["run"], job.lost) == (words, ())
+
+
+def test_a_line_with_an_open_quote_is_lost_because_systemd_ignores_it(tmp_path: Path) -> None:
+    (job,) = written(tmp_path, "OnCalendar=daily", "ExecStart=/bin/echo 'a b\nEnvironment='A=1").jobs
+    assert job.lost == ("/bin/echo 'a b: a quote is not closed", "Environment='A=1: a quote is not closed")
+
+
+def test_what_runs_beside_a_service_that_is_no_oneshot_is_told(tmp_path: Path) -> None:
+    service = "ExecStart=/bin/serve\nExecStartPost=/bin/tell"
+    (job,) = written(tmp_path, "OnCalendar=daily", service).jobs
+    assert job.lost == (
+        "ExecStartPost=/bin/tell: systemd runs it when the command has begun, here it follows its end",
+    )
+    (job,) = written(tmp_path, "OnCalendar=daily", f"Type=oneshot\n{service}").jobs
+    assert job.lost == ()
+
+
+def test_conditions_of_the_timer_are_told_as_those_of_its_service(tmp_path: Path) -> None:
+    (tmp_path / "job.timer").write_text("[Unit]\nConditionPathExists=/dev/nvme0\n[Timer]\nOnCalendar=daily\n")
+    (tmp_path / "job.service").write_text("[Service]\nExecStart=/bin/true\n")
+    (job,) = read_timers(list(timers_in([tmp_path])), BERLIN).jobs
+    assert job.lost == ("ConditionPathExists=/dev/nvme0 has no equivalent",)
+
+
+@pytest.mark.parametrize(
+    ("service", "directory", "lost"),
+    [
+        ("WorkingDirectory=~\nUser=ann", "~ann", ()),
+        ("WorkingDirectory=~", "~root", ()),
+        ("WorkingDirectory=-/srv/x", "/srv/x", ("WorkingDirectory=-/srv/x: it may be missing to systemd; here it must be there",)),
+    ],
+)  # fmt: skip
+def test_the_directory_of_a_service(tmp_path: Path, service: str, directory: str, lost: tuple[str, ...]) -> None:
+    (job,) = written(tmp_path, "OnCalendar=daily", f"ExecStart=/bin/x\n{service}").jobs
+    assert (job.table["directory"], job.lost) == (directory, lost)
+
+
+def test_a_comment_ends_with_its_line_and_an_empty_time_drops_all_times(tmp_path: Path) -> None:
+    timer = "# at night \\\nOnCalendar=03:00\nOnBootSec=5min\nOnCalendar=\nOnCalendar=04:00"
+    found = written(tmp_path, timer)
+    assert ([job.table["schedule"] for job in found.jobs], found.lost) == (["0 4 * * *"], [])
 
 
 def test_a_timer_without_its_service_says_so(tmp_path: Path) -> None:

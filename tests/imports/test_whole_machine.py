@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from chronex.imports.import_result import Import, Proven, as_chronex_reads, prove, with_shared_defaults
-from chronex.imports.whole_machine import Place, read_machine
+from chronex.imports.whole_machine import MachineFiles, read_machine
 from chronex.timing.zones import load_zone
 from tests.cli.conftest import Chronex
 from tests.kit.users import needs_root
@@ -37,7 +37,7 @@ FILES = {
 }  # fmt: skip
 
 
-def lay_out(root: Path, *without: str) -> Place:
+def lay_out(root: Path, *without: str) -> MachineFiles:
     for name, text in FILES.items():
         if name not in without:
             path = root / name
@@ -47,11 +47,11 @@ def lay_out(root: Path, *without: str) -> Place:
     wants = root / "etc/systemd/system/timers.target.wants"
     wants.mkdir(parents=True, exist_ok=True)
     (wants / "dump.timer").symlink_to("../dump.timer")
-    return Place(root, root / "etc")
+    return MachineFiles(root, root / "etc")
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> MachineFiles:
     return lay_out(tmp_path)
 
 
@@ -59,7 +59,7 @@ def by_name(found: Import) -> dict[str, Proven]:
     return {each.job.id: each for each in prove(found, NOW)[1]}
 
 
-def test_every_source_of_the_machine_is_read(place: Place) -> None:
+def test_every_source_of_the_machine_is_read(place: MachineFiles) -> None:
     found = read_machine(place, BERLIN)
     assert {job.id: job.table.get("user") for job in found.jobs} == {
         "cron-hourly": "root", "cron-daily": "root", "artisan": "www-data", "agent": "ann", "report": "ann",
@@ -69,7 +69,7 @@ def test_every_source_of_the_machine_is_read(place: Place) -> None:
     assert len(as_chronex_reads(with_shared_defaults(found)).jobs) == len(found.jobs)
 
 
-def test_what_the_machine_itself_passes_over_is_said_and_not_lost(place: Place) -> None:
+def test_what_the_machine_itself_passes_over_is_said_and_not_lost(place: MachineFiles) -> None:
     found = read_machine(place, BERLIN)
     assert found.lost == []
     assert [text.partition(":")[0] for text in found.passed] == [
@@ -77,7 +77,7 @@ def test_what_the_machine_itself_passes_over_is_said_and_not_lost(place: Place) 
     ]  # fmt: skip
 
 
-def test_a_service_is_carried_into_the_keys_and_the_rest_is_named(place: Place) -> None:
+def test_a_service_is_carried_into_the_keys_and_the_rest_is_named(place: MachineFiles) -> None:
     proven = by_name(read_machine(place, BERLIN))["dump"]
     (task,) = as_chronex_reads(Import("machine", "Europe/Berlin", {}, [proven.job], [])).jobs[0].tasks
     assert (task.user, task.group, task.umask, task.nice) == ("postgres", "adm", "0027", 10)
@@ -88,10 +88,43 @@ def test_a_service_is_carried_into_the_keys_and_the_rest_is_named(place: Place) 
         64,
         4096,
     )
-    assert (task.env_file, task.env, task.directory) == (("/etc/default/pg",), {"PGUSER": "app"}, "/var/backups")
+    assert (task.env_file, task.env["PGUSER"], task.directory) == (("/etc/default/pg",), "app", "/var/backups")
     assert proven.job.table["grace_period"] == "90000ms"
     assert proven.job.lost == ("ProtectSystem=full has no equivalent", "ConditionACPower=true has no equivalent")
     assert (proven.verdict, proven.has_proven_times) == ("lost", True), "proven is said of its times alone"
+
+
+@pytest.mark.parametrize("wanted_by", ["multi-user.target.wants", "sysstat.service.wants", "basic.target.requires"])
+def test_a_timer_is_enabled_by_whatever_wants_it(tmp_path: Path, wanted_by: str) -> None:
+    """Debian's sysstat, mdadm and ntpsec have their timers started with their services: they were left out."""
+    place = lay_out(tmp_path)
+    wants = place.etc / "systemd/system" / wanted_by
+    wants.mkdir()
+    (wants / "idle.timer").symlink_to("/lib/systemd/system/idle.timer")
+    assert "idle" in {job.id for job in read_machine(place, BERLIN).jobs}
+
+
+@pytest.mark.parametrize("masked", ["dump.timer", "dump.service"])
+def test_a_masked_unit_has_not_run_and_is_not_carried_over(tmp_path: Path, masked: str) -> None:
+    """`systemctl mask` puts a link to /dev/null before the package's unit, which was read nevertheless."""
+    place = lay_out(tmp_path)
+    (place.etc / "systemd/system/dump.timer").rename(tmp_path / "lib/systemd/system/dump.timer")
+    (place.etc / "systemd/system" / masked).symlink_to("/dev/null")
+    found = read_machine(place, BERLIN)
+    assert "dump" not in {job.id for job in found.jobs}
+    assert f"dump.timer: left out, because {masked} is masked" in found.passed
+
+
+def test_what_an_instance_adds_to_its_template_is_read(tmp_path: Path) -> None:
+    units = tmp_path / "etc/systemd/system"
+    (units / "timers.target.wants").mkdir(parents=True)
+    (units / "copy@.timer").write_text("[Timer]\nOnCalendar=daily\n")
+    (units / "copy@.service").write_text("[Service]\nExecStart=/bin/copy %i\n")
+    (units / "copy@a.service.d").mkdir()
+    (units / "copy@a.service.d/nice.conf").write_text("[Service]\nNice=7\n")
+    (units / "timers.target.wants/copy@a.timer").symlink_to("../copy@.timer")
+    (job,) = read_machine(MachineFiles(tmp_path, tmp_path / "etc"), BERLIN).jobs
+    assert (job.table["run"], job.table["nice"]) == (["/bin/copy", "a"], 7)
 
 
 def test_with_anacron_its_jobs_come_and_what_leaves_them_to_it_goes(tmp_path: Path) -> None:
@@ -109,8 +142,16 @@ def test_with_anacron_its_jobs_come_and_what_leaves_them_to_it_goes(tmp_path: Pa
     assert [text for text in found.passed if text.startswith("/etc/crontab, line 4: left out")]
 
 
+def test_an_address_of_anacron_that_is_none_is_lost(tmp_path: Path) -> None:
+    place = lay_out(tmp_path)
+    (tmp_path / "usr/sbin").mkdir(parents=True)
+    (tmp_path / "usr/sbin/anacron").touch()
+    (place.etc / "anacrontab").write_text("MAILTO=no@@address\n1 5 tidy tidy-up\nMAILTO=\n7 5 more tidy-up\n")
+    assert [lost.text for lost in read_machine(place, BERLIN).lost] == ["MAILTO=no@@address"]
+
+
 @pytest.mark.parametrize("how", ["etc", "root", "argument"])
-def test_the_command_takes_a_machine_by_its_etc_or_its_root(chronex: Chronex, place: Place, how: str) -> None:
+def test_the_command_takes_a_machine_by_its_etc_or_its_root(chronex: Chronex, place: MachineFiles, how: str) -> None:
     named = {"etc": [str(place.etc)], "root": ["machine", "--root", str(place.root)], "argument": [str(place.root)]}
     done = chronex("import", *named[how], "--check", "--tz", "Europe/Berlin", "--now", "2027-01-01")
     assert done.code == 1, "the sandbox of dump is lost"
@@ -149,7 +190,7 @@ DISTRUSTED: dict[str, tuple[str, Callable[[Path], object], str]] = {
 
 @needs_root
 @pytest.mark.parametrize("case", DISTRUSTED)
-def test_what_debian_does_not_trust_has_not_run(place: Place, case: str) -> None:
+def test_what_debian_does_not_trust_has_not_run(place: MachineFiles, case: str) -> None:
     name, change, why = DISTRUSTED[case]
     before = {job.id for job in read_machine(place, BERLIN).jobs if not job.differs}
     change(place.root / name)
@@ -162,20 +203,20 @@ def test_what_debian_does_not_trust_has_not_run(place: Place, case: str) -> None
 
 
 @needs_root
-def test_a_link_to_a_file_of_root_is_trusted_in_cron_d(place: Place) -> None:
+def test_a_link_to_a_file_of_root_is_trusted_in_cron_d(place: MachineFiles) -> None:
     behind_a_link(place.etc / "cron.d/shop")
     assert not any(job.differs for job in read_machine(place, BERLIN).jobs)
 
 
 @needs_root
-def test_a_copy_that_is_not_roots_says_nothing_of_owners(place: Place) -> None:
+def test_a_copy_that_is_not_roots_says_nothing_of_owners(place: MachineFiles) -> None:
     os.chown(place.etc, 7, 7)
     (place.etc / "cron.d/shop").chmod(0o666)
     assert not any(job.differs for job in read_machine(place, BERLIN).jobs)
 
 
 @needs_root
-def test_a_machine_runs_nothing_for_who_has_no_account(place: Place) -> None:
+def test_a_machine_runs_nothing_for_who_has_no_account(place: MachineFiles) -> None:
     """Debian's cron ignores the whole file of a line with such a user, and the spool of one."""
     (place.etc / "passwd").write_text("root:x:0:0:root:/root:/bin/sh\nann:x:1:1::/home/ann:/bin/sh\n")
     (place.etc / "cron.d/more").write_text("1 1 * * * root first\n2 1 * * * 0 second\n")
@@ -204,7 +245,7 @@ def test_what_cannot_be_read_is_lost(tmp_path: Path) -> None:
     ],
 )
 def test_homes_are_those_of_the_machine_whose_files_they_are(
-    place: Place, made: tuple[str, ...], directories: dict[str, str]
+    place: MachineFiles, made: tuple[str, ...], directories: dict[str, str]
 ) -> None:
     accounts = ("root:x:0:0::/root:/bin/sh", "ann:x:7:7::/home/ann:/bin/sh", "who:x:8:8::/nonexistent:/bin/sh")
     (place.etc / "passwd").write_text("\n".join(accounts))
@@ -215,7 +256,7 @@ def test_homes_are_those_of_the_machine_whose_files_they_are(
     assert {name: found[name] for name in directories} == directories
 
 
-def test_mail_to_accounts_is_carried_over_where_the_machine_can_send_it(place: Place) -> None:
+def test_mail_to_accounts_is_carried_over_where_the_machine_can_send_it(place: MachineFiles) -> None:
     assert not any("notify" in job.table for job in read_machine(place, BERLIN).jobs)
     (place.root / "usr/sbin").mkdir(parents=True)
     for name in ("sendmail", "anacron"):
@@ -226,3 +267,56 @@ def test_mail_to_accounts_is_carried_over_where_the_machine_can_send_it(place: P
         "cron-hourly": ["root"], "artisan": ["www-data"], "agent": ["ann"], "report": ["ann"],
         "anacron-cron-daily": ["root"], "tidy": ["root"],
     }  # fmt: skip
+
+
+PAM = (
+    "auth\trequired pam_permit.so\n@include common-session\nsession required pam_env.so envfile=/etc/default/locale\n"
+)
+
+
+def with_pam(
+    place: MachineFiles, environment: str, locale: str = "LANG=de_DE.UTF-8\n", settings: str = "# none\n"
+) -> None:
+    files = {"pam.d/cron": PAM, "pam.d/common-session": "session [success=ok default=die] pam_env.so\n",
+             "environment": environment, "default/locale": locale, "security/pam_env.conf": settings}  # fmt: skip
+    for name, text in files.items():
+        (place.etc / name).parent.mkdir(exist_ok=True)
+        (place.etc / name).write_text(text)
+
+
+def test_what_pam_gives_to_the_commands_of_cron_is_carried_over(place: MachineFiles) -> None:
+    """Seen with Debian's cron 3.0pl1-162: http_proxy of /etc/environment and LANG of /etc/default/locale arrive; PATH
+    and HOME are cron's own, and what the crontab says goes before both."""
+    with_pam(place, 'http_proxy="http://proxy:3128"\nPATH=/opt/bin\nHOME=/x\nFOO=bar # x\nexport A=1\nB C=2\nD\n')
+    (place.etc / "cron.d/shop").write_text("A=2\n*/10 * * * * www-data php artisan queue:prune\n")
+    proven = by_name(read_machine(place, BERLIN))
+    assert proven["cron-hourly"].job.table["env"] == {
+        "http_proxy": "http://proxy:3128", "FOO": "bar ", "A": "1", "LANG": "de_DE.UTF-8", "SHELL": "/bin/sh",
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+    }  # fmt: skip
+    assert proven["artisan"].job.table["env"]["A"] == "2"
+    assert "HOME" not in proven["artisan"].job.table["env"]
+    assert proven["artisan"].verdict == "same"
+    assert "of /etc/environment and /etc/default/locale" in proven["artisan"].job.notes[0]
+
+
+def test_a_machine_whose_cron_has_no_pam_env_gives_none(place: MachineFiles) -> None:
+    with_pam(place, "A=1\n")
+    (place.etc / "pam.d/cron").write_text("session required pam_limits.so\n")
+    assert "A" not in by_name(read_machine(place, BERLIN))["artisan"].job.table["env"]
+
+
+def test_rules_of_pam_that_are_not_read_make_a_job_differ(place: MachineFiles) -> None:
+    with_pam(place, "A=1\n", settings="DISPLAY DEFAULT=:0\n")
+    proven = by_name(read_machine(place, BERLIN))["artisan"]
+    assert (proven.verdict, proven.job.differs[0].partition(" ")[0]) == ("differs", "/etc/security/pam_env.conf")
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [("a", "a"), ("'a'", "a"), ('"a b"', "a b"), ("\"it's\"", "it's"), ('"a" ', 'a" '), ("'", ""), ("", ""), ("a\"b\"", 'a"b"'),
+     ("a#b", "a")],
+)  # fmt: skip
+def test_values_are_read_as_pam_env_reads_them(place: MachineFiles, written: str, value: str) -> None:
+    with_pam(place, f"A={written}\n")
+    assert by_name(read_machine(place, BERLIN))["artisan"].job.table["env"]["A"] == value

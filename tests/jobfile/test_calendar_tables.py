@@ -203,6 +203,9 @@ BOMBS: dict[str, tuple[str | bytes, str]] = {
     "a change of all that follow": (
         ics(event("DTSTART;VALUE=DATE:20261024", "RECURRENCE-ID;RANGE=THISANDFUTURE;VALUE=DATE:20261023")), "THISANDFUTURE",
     ),
+    "an exception nobody can read": (
+        ics(event("DTSTART;VALUE=DATE:20261024", "RRULE:FREQ=DAILY", "EXDATE;VALUE=DATE:x")), "EXDATE",
+    ),
     "a rule nobody can read": (ics(event("DTSTART;VALUE=DATE:20261024", "RRULE:FREQ=DAILY;UNTIL=x")), "RRULE"),
 }  # fmt: skip
 

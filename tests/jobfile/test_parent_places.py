@@ -8,7 +8,7 @@ import pytest
 
 from chronex.cli.commands.apply import ApplyOptions, run_apply
 from chronex.errors import JobChainError
-from chronex.jobfile.graph_tables import place_of_parent
+from chronex.jobfile.graph_tables import position_of_parent
 
 ETL = '[jobs.etl]\nschedule = "0 3 * * *"\nrun = ["true"]\n'
 REPORT = '[jobs.report]\nafter = {}\nrun = ["true"]\n'
@@ -31,12 +31,12 @@ REPORT = '[jobs.report]\nafter = {}\nrun = ["true"]\n'
     ],
 )
 def test_the_name_of_a_parent_has_a_place(path: str, text: str, place: str) -> None:
-    assert place_of_parent([(path, text.encode())], "report", "nobody") == place
+    assert position_of_parent([(path, text.encode())], "report", "nobody") == place
 
 
 def test_in_a_directory_it_is_in_the_file_of_the_child() -> None:
     files = [("a.toml", ETL.encode()), ("b.toml", REPORT.format('"nobody"').encode())]
-    assert place_of_parent(files, "report", "nobody") == "b.toml:2:9"
+    assert position_of_parent(files, "report", "nobody") == "b.toml:2:9"
 
 
 REFUSED = {
@@ -75,4 +75,4 @@ def test_a_chain_that_the_store_refuses_is_told_with_its_place(tmp_path: Path, c
         with pytest.raises(JobChainError) as refused:
             run_apply(options._replace(dry_run=dry_run))
         assert str(refused.value).replace(f"{tmp_path}/", "").splitlines() == expected
-        assert refused.value.names_place == expected[0].startswith("a:")
+        assert refused.value.names_position == expected[0].startswith("a:")

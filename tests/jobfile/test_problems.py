@@ -33,6 +33,10 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
         '[jobs.a]\nschedule = "@daily"\n«schedule» = "@weekly"\nrun = "true"\n',
         [("J018", "the key 'schedule' is given twice", "remove one of them")],
     ),
+    "a job twice": (
+        '[jobs.a]\nschedule = "@daily"\nrun = "true"\n«[jobs.a]»\nschedule = "@weekly"\nrun = "true"\n',
+        [("J018", "the table [jobs.a] is on line 1 already", "rename this one, or remove it")],
+    ),
     "too deep": ("a = " + "[" * 31 + "«[»" + "]" * 32, [("J003", "more than 32 levels deep", "no setting")]),
     "an endless number": (
         "[scheduler]\nmax_concurrent_jobs = «" + "9" * 5000 + "»\n",

@@ -81,7 +81,30 @@ def test_a_job_comes_at_the_end_and_goes_without_a_trace(text: str) -> None:
     less = without_job(more, "new")
     assert less is not None
     assert names(less.text) == before
-    assert less.text.rstrip() == text.rstrip()
+    assert less.text == text if text.endswith("\n") or not text else less.text == f"{text}\n"
+
+
+HEAD, JOB = "[scheduler]\n\n", '[jobs.a]\nschedule = "@daily"\nrun = "x"\n'
+
+
+@pytest.mark.parametrize(
+    ("below", "stays"),
+    [
+        ("\n# === the others ===\n\n[jobs.b]\n", "# === the others ===\n\n[jobs.b]\n"),
+        ("\n# about b\n[jobs.b]\n", "# about b\n[jobs.b]\n"),
+        ("# retry = 3\n\n[jobs.b]\n", "[jobs.b]\n"),
+        ("# retry = 3\n\n# apart\n\n# more\n\n[jobs.b]\n", "# apart\n\n# more\n\n[jobs.b]\n"),
+        ("\n\n# vim: ft=toml\n", "# vim: ft=toml\n"),
+        ("\n[jobs.a.env]\n# none\n\n# apart\n", "# apart\n"),
+        ("\n# between\n\n[jobs.a.env]\nA = '''\n# text\n'''\n\n# apart\n", "# apart\n"),
+        ("\n[jobs.a.env]\nA = '''\n\n# text'''\n\n[jobs.b]\n", "[jobs.b]\n"),
+    ],
+)  # fmt: skip
+def test_a_comment_that_stands_apart_is_not_the_jobs(below: str, stays: str) -> None:
+    """A heading for what follows went with the job above it."""
+    found = without_job(f"{HEAD}{JOB}{below}", "a")
+    assert found is not None
+    assert found.text == f"{HEAD}{stays}"
 
 
 def test_the_line_of_a_job() -> None:

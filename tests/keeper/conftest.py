@@ -25,7 +25,7 @@ async def schedulers(tmp_path: Path) -> AsyncIterator[Schedulers]:
 
     async def is_swept() -> bool:
         """What nobody waits for is let go of by whoever looks next."""
-        await sweeper.look(lambda node: True)
+        await sweeper.discover(lambda node: True)
         sweeper.tidy(lambda _attempt: False)
         return not made.directories()
 

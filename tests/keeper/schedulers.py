@@ -12,8 +12,8 @@ from chronex.keeper.link import KeeperLink
 from chronex.keeper.messages import Held, Open, Start
 from chronex.model import ProcessIdentity
 from chronex.run import AttemptRequest, AttemptResult, Hooks, LogDirectory, RunContext
+from chronex.run.command_start import prepare_command
 from chronex.run.request import NotStarted
-from chronex.run.supervise import prepare_command
 from tests.kit.waits import until_async
 from tests.run.requests import request
 
@@ -78,7 +78,7 @@ async def adopted(
 ) -> AttemptResult:
     """The next scheduler sees it through to its end, and records that."""
     keepers = schedulers.begin(name)
-    await keepers.look(lambda node: True)
+    await keepers.discover(lambda node: True)
     commands = schedulers.commands(keepers)
     log_name = f"{asked.attempt_id}.log"
     result = await commands.adopt(asked, process, schedulers.run_context.clock.wall_ms(), log_name, Hooks())

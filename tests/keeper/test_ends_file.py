@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
@@ -96,3 +97,35 @@ def test_what_a_full_disk_does_not_take_is_written_when_there_is_room(file: Ends
     file.write_rest()
     assert (was_behind, file.is_behind) == (True, False)
     assert set(read_ends(tmp_path)) == {"a", "b", "c"}
+
+
+def test_what_is_on_record_does_not_wait_for_a_full_disk(file: EndsFile, tmp_path: Path) -> None:
+    """A disk may be full for a week, and commands begin and end all the time."""
+    file.ended(ended("a"))
+    with files_of_at_most((tmp_path / ENDS_NAME).stat().st_size + 10):
+        for number in range(100):
+            file.opened(Opened(f"{number}", PROCESS))
+            file.ended(ended(f"{number}"))
+            file.recorded(f"{number}")
+        is_behind = [file.is_behind]
+        file.opened(Opened("b", PROCESS))
+        file.ended(ended("b"))
+        is_behind.append(file.is_behind)
+    assert is_behind == [False, True]
+    size = (tmp_path / ENDS_NAME).stat().st_size
+    file.write_rest()
+    assert read_ends(tmp_path) == {"a": ended("a"), "b": ended("b")}
+    assert (tmp_path / ENDS_NAME).stat().st_size - size < 2 * size, "the last word alone is written"
+
+
+def test_a_file_that_cannot_be_opened_now_is_not_taken_for_an_empty_one(
+    file: EndsFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.ended(ended("a"))
+
+    def refuse(_path: Path) -> bytes:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(OSError, match="Too many"):
+        read_ends(tmp_path)

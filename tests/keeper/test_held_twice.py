@@ -70,10 +70,10 @@ async def test_a_command_whose_keeper_is_slow_is_not_taken_for_one_that_never_be
     os.kill(twice.keeper, signal.SIGSTOP)
     try:
         keepers = twice.schedulers.begin("three")
-        await keepers.look(lambda _node: True)
+        await keepers.discover(lambda _node: True)
         commands = twice.schedulers.commands(keepers)
         waits = asyncio.ensure_future(commands.adopt(twice.asked, process, 0, "", Hooks()))
-        await until_async(lambda: not keepers._looking.locked(), "the keepers to be looked at")
+        await until_async(lambda: not keepers._discovering.locked(), "the keepers to be looked at")
     finally:
         os.kill(twice.keeper, signal.SIGCONT)
     twice.gate.touch()
@@ -97,7 +97,7 @@ async def test_of_two_that_are_gone_the_one_that_ran_it_is_believed(twice: HeldT
     twice.gate.touch()
     await until_async(lambda: is_gone(twice.keeper), "the keeper to have written the end")
     keepers = twice.schedulers.begin("three")
-    await keepers.look(lambda _node: True)
+    await keepers.discover(lambda _node: True)
     in_both_orders(keepers, twice.asked.attempt_id, process)
     keepers.tidy(lambda _attempt: False)
 
@@ -117,7 +117,7 @@ async def test_a_keeper_that_has_yet_to_discard_it_is_not_waited_for_alone(twice
     await held(twice.schedulers, link, twice.asked)
     process = await held_by_another(twice)
     keepers = twice.schedulers.begin("three")
-    await keepers.look(lambda _node: True)
+    await keepers.discover(lambda _node: True)
     keepers.others = dict(sorted(keepers.others.items()))  # the one that holds it is asked first
     waits = asyncio.ensure_future(twice.schedulers.commands(keepers).adopt(twice.asked, process, 0, "", Hooks()))
     await asyncio.sleep(0)

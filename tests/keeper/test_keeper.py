@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import resource
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,10 +22,11 @@ from chronex.keeper.link import KeeperLink, connect
 from chronex.keeper.messages import Ended, FrameReader, Held, Message, Open, Opened, Start, Welcome
 from chronex.model import AttemptState
 from chronex.run import Cancellation, Hooks, Started
+from chronex.run.command_start import prepare_command
 from chronex.run.request import EndReason, NotStarted
-from chronex.run.supervise import prepare_command
 from tests.keeper.schedulers import Schedulers, adopted, die, held, is_opened, left_running, left_running_behind_gate
 from tests.kit.waits import is_gone, until_async
+from tests.run.conftest import forbid_threads
 from tests.run.requests import request
 
 
@@ -303,11 +307,11 @@ async def test_a_keeper_that_is_about_to_begin_is_not_taken_for_a_dead_one(
     start = start_keeper
 
     def looked_at_first(directory: Path, logs: Path) -> None:
-        asyncio.run_coroutine_threadsafe(look(), loop).result()
+        asyncio.run_coroutine_threadsafe(discover(), loop).result()
         start(directory, logs)
 
-    async def look() -> None:
-        await keepers.look(lambda _node: True)
+    async def discover() -> None:
+        await keepers.discover(lambda _node: True)
         keepers.tidy(lambda _attempt: False)
 
     loop = asyncio.get_running_loop()
@@ -324,11 +328,11 @@ async def test_a_scheduler_that_comes_while_another_looks_keeps_its_directory(
     known, found = {"one"}, first.found()
 
     def looked_at_first(directory: Path, logs: Path) -> None:
-        asyncio.run_coroutine_threadsafe(look(), loop).result()
+        asyncio.run_coroutine_threadsafe(discover(), loop).result()
         start(directory, logs)
 
-    async def look() -> None:
-        await first.look(lambda node: node not in known, found)
+    async def discover() -> None:
+        await first.discover(lambda node: node not in known, found)
         first.tidy(lambda _attempt: False)
 
     loop = asyncio.get_running_loop()
@@ -365,7 +369,7 @@ async def test_a_cancellation_reaches_a_command_of_another_scheduler(schedulers:
     asked = request(("sleep", "600"))
     process = await left_running(schedulers, "one", asked)
     keepers = schedulers.begin("two")
-    await keepers.look(lambda node: True)
+    await keepers.discover(lambda node: True)
     cancellation = Cancellation()
     cancellation.code = "canceled"
     cancellation.request("enough")
@@ -454,7 +458,7 @@ async def test_each_of_several_waits_for_a_keeper_that_is_stopped(schedulers: Sc
     keepers = schedulers.begin("two")
     commands = schedulers.commands(keepers)
     try:
-        await keepers.look(lambda _node: True)
+        await keepers.discover(lambda _node: True)
         pairs = zip(several, processes, strict=True)
         waits = [asyncio.ensure_future(commands.adopt(asked, one, 0, "", Hooks())) for asked, one in pairs]
         looks = 0
@@ -510,7 +514,7 @@ async def test_a_keeper_that_is_stopped_keeps_what_it_has(schedulers: Schedulers
     os.kill(keeper, signal.SIGSTOP)
     keepers = schedulers.begin("two")
     try:
-        await keepers.look(lambda node: True)
+        await keepers.discover(lambda node: True)
         assert keepers.keeps(asked.attempt_id)
         assert isinstance(read_ends(place)[asked.attempt_id], Opened)
     finally:
@@ -518,3 +522,57 @@ async def test_a_keeper_that_is_stopped_keeps_what_it_has(schedulers: Schedulers
     (schedulers.place / "gate").touch()
     result = await adopted(schedulers, "three", asked, process)
     assert result.exit_code == 6
+
+
+@contextmanager
+def no_low_descriptors() -> Iterator[None]:
+    """As in a program that has a thousand connections: whatever is opened now has a number beyond 1,023."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], 2048), max(limits[1], 2048)))
+    taken: list[int] = []
+    try:
+        while not taken or taken[-1] < 1100:
+            taken.append(os.dup(0))
+        yield
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+async def test_a_program_with_a_thousand_open_files_has_a_keeper(schedulers: Schedulers) -> None:
+    commands = schedulers.commands(schedulers.begin("one"))
+    with no_low_descriptors():
+        result = await commands.run(request("exit 3"), Hooks(), None)
+    assert result.exit_code == 3
+
+
+async def test_without_a_thread_for_the_start_of_a_keeper_commands_run_as_children(
+    schedulers: Schedulers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = schedulers.commands(schedulers.begin("one"))
+    forbid_threads(monkeypatch)
+    assert (await commands.run(request("exit 3"), Hooks(), None)).exit_code == 3
+
+
+async def test_a_keeper_that_cannot_be_looked_at_now_is_not_taken_for_dead(
+    schedulers: Schedulers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is out of descriptors knows nothing of it: its ends are not lost, and its directory is not removed."""
+    asked = request("exit 5")
+    process = await left_running_behind_gate(schedulers, asked)
+    (place,) = schedulers.directories()
+    keepers = schedulers.begin("two")
+
+    def refuse(*_arguments: object, **_more: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "open", refuse)
+        await keepers.discover(lambda _node: True, [place])
+        keepers.tidy(lambda _attempt: False)
+    assert keepers.keeps(asked.attempt_id)
+    (schedulers.place / "gate").touch()
+    commands = schedulers.commands(keepers)
+    result = await commands.adopt(asked, process, 0, f"{asked.attempt_id}.log", Hooks())
+    assert result.exit_code == 5

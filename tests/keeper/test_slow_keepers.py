@@ -34,10 +34,10 @@ async def test_a_barrier_that_a_slow_keeper_has_yet_to_open_is_its_own(scheduler
     try:
         link.send(Open(asked.attempt_id))
         await link.leave(0.01)
-        await keepers.look(lambda _node: True)
+        await keepers.discover(lambda _node: True)
         assert keepers.keeps(asked.attempt_id)
         waits = asyncio.ensure_future(schedulers.commands(keepers).adopt(asked, process, 0, "", Hooks()))
-        await until_async(lambda: not keepers._looking.locked(), "its keeper to be looked for")
+        await until_async(lambda: not keepers._discovering.locked(), "its keeper to be looked for")
     finally:
         os.kill(keeper, signal.SIGCONT)
     assert (await waits).exit_code == 6
@@ -75,7 +75,7 @@ async def test_what_runs_is_not_forgotten_by_who_takes_it_for_recorded(scheduler
     asked = request("exit 5")
     process = await left_running_behind_gate(schedulers, asked)
     mistaken = schedulers.begin("two")
-    await mistaken.look(lambda _node: True)
+    await mistaken.discover(lambda _node: True)
     mistaken.tidy(lambda _attempt: False)
     await mistaken.close()
     (place,) = schedulers.directories()
@@ -131,7 +131,7 @@ async def test_an_end_that_a_keeper_told_with_its_last_words_is_known(schedulers
     asked = request("exit 5")
     process = await left_running_behind_gate(schedulers, asked)
     keepers = schedulers.begin("two")
-    await keepers.look(lambda _node: True)
+    await keepers.discover(lambda _node: True)
     link = keepers.link_of(asked.attempt_id, process)
     assert link is not None
     (schedulers.place / "gate").touch()
@@ -169,7 +169,7 @@ async def test_an_end_that_is_written_while_its_keeper_is_looked_at_is_known(
 
     monkeypatch.setattr("chronex.keeper.keepers.connect", no_answer)
     monkeypatch.setattr("chronex.keeper.keepers.is_alive", ends_meanwhile)
-    await keepers.look(lambda _node: True)
+    await keepers.discover(lambda _node: True)
     assert place in keepers.dead
     commands = schedulers.commands(keepers)
     assert (await commands.adopt(asked, process, 0, "", Hooks())).exit_code == 5

@@ -22,8 +22,8 @@ def find_pooler() -> str | None:
 
 
 @contextmanager
-def pooler(server: PostgresServer, ignored: str = "options,extra_float_digits") -> Iterator[str]:
-    """The directory of its socket."""
+def pooler(server: PostgresServer, ignored: str = "options", size: int = 20) -> Iterator[str]:
+    """The directory of its socket; it has `size` connections to the server."""
     program = find_pooler()
     assert program is not None
     with tempfile.TemporaryDirectory(prefix="chronex-pooler-") as place:
@@ -32,9 +32,10 @@ def pooler(server: PostgresServer, ignored: str = "options,extra_float_digits") 
             os.chown(place, other.pw_uid, other.pw_gid)
         Path(place).chmod(0o755)
         (Path(place) / "pgbouncer.ini").write_text(
-            f"[databases]\npostgres = host={server.directory} port={server.port} user=chronex\n"
+            f"[databases]\n* = host={server.directory} port={server.port} user=chronex\n"
             f"[pgbouncer]\nunix_socket_dir = {place}\nlisten_port = {PORT}\nlisten_addr =\nauth_type = any\n"
-            f"pool_mode = transaction\nignore_startup_parameters = {ignored}\nlogfile = {place}/log\n"
+            f"pool_mode = transaction\nignore_startup_parameters = {ignored}\n"
+            f"default_pool_size = {size}\nlogfile = {place}/log\n"
         )
         process = subprocess.Popen(
             [program, f"{place}/pgbouncer.ini"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

@@ -16,6 +16,8 @@ from types import TracebackType
 from tests.kit.postgres import PostgresServer
 
 _PIECE = 1 << 16
+_FLUSH = b"H\0\0\0\4"
+LATE_S = 0.1
 
 
 class Relay:
@@ -31,6 +33,7 @@ class Relay:
         self.delay_s = delay_s
         self.is_down = False
         self.swallow_replies = False
+        self.late_flush = False  # a request to flush behind others comes when they have been answered
         self.is_silent = False  # nothing gets through in either direction, and nobody is told
         self._pairs: set[tuple[socket.socket, socket.socket]] = set()
         self._lock = threading.Lock()
@@ -100,6 +103,10 @@ class Relay:
                     time.sleep(0.01)
                 if is_reply and self.swallow_replies:
                     continue
+                if self.late_flush and not is_reply and piece.endswith(_FLUSH):
+                    sink.sendall(piece.removesuffix(_FLUSH))
+                    time.sleep(LATE_S)
+                    piece = _FLUSH
                 sink.sendall(piece)
         for end in (source, sink):
             with contextlib.suppress(OSError):

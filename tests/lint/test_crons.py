@@ -103,6 +103,10 @@ def said(text: str, program: CronProgram) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "program", "expected"),
     [
+        ("1,,5 0,,12 * * *", BCRON, []),
+        (",1 * * * *", BCRON, ["E002 an element of the list is missing; remove the extra comma"]),
+        ("0-4294966742949667297 * * * *", CRONIE, ["E002 value 4294966742949667297 out of range [0, 59]"]),
+        ("4294966742949667297-31 * * * *", CRONIE, ["E139 '4294966742949667297-31' runs backwards: cronie takes the line and never runs it; write it in two parts"]),
         ("5/10 * * * *", DEBIAN, ["E130 '5/10': Debian's cron takes a step after * or a range only; write 5-59/10"]),
         ("0/15 * * * *", CRONIE, ["E130 '0/15': cronie takes a step after * or a range only; write */15"]),
         ("0/15 * * * *", BSD, []),

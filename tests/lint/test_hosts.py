@@ -13,6 +13,7 @@ from cronsim import CronSim
 from chronex.lint.findings import ScheduleSite, ZoneNote
 from chronex.lint.host_schedules import judge, schedule_of
 from chronex.lint.hosts import CRONTAB, GITHUB, KUBERNETES, SYSTEMD, ScheduleHost
+from tests.lint.golden import NOW_MS
 
 BERLIN = ZoneInfo("Europe/Berlin")
 BEFORE_SPRING = datetime(2027, 3, 27, 12, tzinfo=BERLIN)
@@ -104,3 +105,34 @@ def test_no_message_to_a_host_names_what_only_chronex_has(text: str, host: Sched
     for diagnostic in judge(place(text, host), 0):
         advice = f"{diagnostic.message} {diagnostic.fix or ''}"
         assert not any(word in advice for word in ("{stagger", "{from", "5 or 6", "FRIL", "L is the last")), advice
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("@every 1d", ["E130 '@every 1d': durations of Kubernetes have hours, minutes and seconds; write @every 24h"]),
+        ("@every 1d12h", ["E130 '@every 1d12h': durations of Kubernetes have hours, minutes and seconds; write @every 36h"]),
+        ("@every 1h-2h", ["E130 '@every 1h-2h': Kubernetes has no random intervals"]),
+        ("@every  1h", ["E130 Kubernetes takes no blanks around '@every 1h'; remove them"]),
+        ("@daily\n", ["E130 Kubernetes takes no blanks around '@daily'; remove them"]),
+        (" @daily", ["E130 Kubernetes takes no blanks around '@daily'; remove them"]),
+        ("@every 500ms", ["E139 Kubernetes takes '500ms' for '1s'"]),
+        ("@every -5m", ["E139 Kubernetes takes '-5m' for '1s'"]),
+        ("*-5 9 * * *", ["E139 Kubernetes takes '*-5' for '*'"]),
+        ("0 9 , * *", ["E139 ',' names no value: Kubernetes takes it and never runs"]),
+        ("@every 1.5h", []),
+        ("5,,6 9 * * *", []),
+        ("? 9 * ? *", []),
+        ("+5 9 * * *", []),
+        ("0\u00a09 * * *", []),
+    ],
+)  # fmt: skip
+def test_kubernetes_takes_and_refuses_what_its_library_does(text: str, expected: list[str]) -> None:
+    found = judge(place(text, KUBERNETES), NOW_MS)
+    assert [f"{d.code} {d.message}" for d in found if d.is_error] == expected
+
+
+def test_a_star_in_a_list_leaves_a_day_field_free_for_kubernetes() -> None:
+    """`*,5` beside MON is every Monday there, and any day to other crons."""
+    after = datetime(2026, 11, 16, 12, tzinfo=UTC)
+    assert upcoming("0 9 *,5 * MON", KUBERNETES, after, 2) == upcoming("0 9 * * MON", KUBERNETES, after, 2)

@@ -13,8 +13,8 @@ from chronex.model.reasons import (
     free_text,
     of_task,
     short_text,
+    shown_text,
     text_of,
-    told_text,
     words_beyond,
     words_of,
 )
@@ -59,7 +59,7 @@ WORDED = [
     ],
 )
 def test_a_person_is_told_no_ids(reason: Reason, told: str) -> None:
-    assert told_text(reason) == told
+    assert shown_text(reason) == told
 
 
 @pytest.mark.parametrize(("reason", "text", "short"), WORDED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,3 +44,12 @@ def descriptors() -> set[str]:
         with contextlib.suppress(FileNotFoundError):
             found.add(os.readlink(f"/proc/self/fd/{name}"))
     return found
+
+
+def forbid_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the processes of the machine, or of its service, are used up."""
+
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)

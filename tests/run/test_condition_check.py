@@ -11,7 +11,7 @@ import pytest
 
 from chronex.model.policies import Condition, read_condition
 from chronex.run import condition_check
-from chronex.run.condition_check import is_on_mains, look
+from chronex.run.condition_check import check_condition, is_on_mains
 from chronex.run.side_threads import NoAnswerError, SideThreads
 
 
@@ -38,33 +38,33 @@ def test_a_machine_is_on_mains(
     for name, facts in supplies.items():
         supply(tmp_path, name, **facts)
     assert is_on_mains(tmp_path) is on_mains
-    assert look(Condition("mains"), None, tmp_path) == ("" if on_mains else "it runs on its battery")
+    assert check_condition(Condition("mains"), None, tmp_path) == ("" if on_mains else "it runs on its battery")
 
 
 def test_a_port_that_answers_holds_and_one_that_does_not_says_why() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        assert look(read_condition(f"tcp:127.0.0.1:{port}"), None) == ""
-    assert look(read_condition(f"tcp:127.0.0.1:{port}"), None) == "connection refused"
+        assert check_condition(read_condition(f"tcp:127.0.0.1:{port}"), None) == ""
+    assert check_condition(read_condition(f"tcp:127.0.0.1:{port}"), None) == "connection refused"
 
 
 def test_a_host_that_does_not_exist_says_so() -> None:
-    assert look(read_condition("tcp:no-such-host.invalid:80"), None) != ""
+    assert check_condition(read_condition("tcp:no-such-host.invalid:80"), None) != ""
 
 
 def test_a_path_is_looked_for_from_the_directory_of_the_task(tmp_path: Path) -> None:
     here = read_condition("path:mounted/file")
-    assert look(here, str(tmp_path)) == "no such file or directory"
+    assert check_condition(here, str(tmp_path)) == "no such file or directory"
     (tmp_path / "mounted").mkdir()
     (tmp_path / "mounted" / "file").touch()
-    assert look(here, str(tmp_path)) == ""
+    assert check_condition(here, str(tmp_path)) == ""
 
 
 def test_a_machine_without_a_route_has_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(condition_check, "_has_route", lambda family, host: False)
-    assert look(Condition("network"), None) == "there is no route to anywhere"
+    assert check_condition(Condition("network"), None) == "there is no route to anywhere"
     monkeypatch.setattr(condition_check, "_has_route", lambda family, host: family == socket.AF_INET6)
-    assert look(Condition("network"), None) == ""
+    assert check_condition(Condition("network"), None) == ""
 
 
 # -- looks that may never come back ------------------------------------------------------------------------------
@@ -73,21 +73,21 @@ def test_a_machine_without_a_route_has_no_network(monkeypatch: pytest.MonkeyPatc
 async def test_a_look_that_hangs_is_left_behind() -> None:
     go_on, threads = threading.Event(), SideThreads(most=2)
     with pytest.raises(NoAnswerError, match=r"no answer within 0\.01 s"):
-        await threads.look(go_on.wait, 0.01)
-    assert await threads.look(lambda: "another", 5) == "another"
+        await threads.run(go_on.wait, 0.01)
+    assert await threads.run(lambda: "another", 5) == "another"
     go_on.set()
 
 
 async def test_where_too_many_hang_nobody_looks_until_one_is_back() -> None:
     go_on, threads = threading.Event(), SideThreads(most=1)
     with pytest.raises(NoAnswerError):
-        await threads.look(go_on.wait, 0.01)
+        await threads.run(go_on.wait, 0.01)
     with pytest.raises(NoAnswerError, match="have not come back"):
-        await threads.look(lambda: "another", 5)
+        await threads.run(lambda: "another", 5)
     go_on.set()
     for _ in range(1_000):
         try:
-            assert await threads.look(lambda: "another", 5) == "another"
+            assert await threads.run(lambda: "another", 5) == "another"
             return
         except NoAnswerError:
             await asyncio.sleep(0.005)
@@ -96,4 +96,4 @@ async def test_where_too_many_hang_nobody_looks_until_one_is_back() -> None:
 
 async def test_what_a_look_raises_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
-        await SideThreads().look(lambda: 1 // 0, 5)
+        await SideThreads().run(lambda: 1 // 0, 5)

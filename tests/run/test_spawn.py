@@ -67,11 +67,11 @@ async def test_a_terminal_of_the_daemon_is_kept_away_by_a_session(
 ) -> None:
     for terminal in (True, False):
         monkeypatch.setattr(spawn, "_has_terminal", lambda terminal=terminal: terminal)
-        spawn._apart.cache_clear()
+        spawn._needs_session.cache_clear()
         seen = json.loads(output(run_context, await outcome(run_context, python(PROCESS))))
         assert (seen["group"], seen["session"]) == (True, terminal)
     monkeypatch.undo()
-    spawn._apart.cache_clear()
+    spawn._needs_session.cache_clear()
 
 
 def test_a_daemon_without_standard_descriptors_starts_children_all_the_same(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from chronex.run.environment import marks_of
 from chronex.run.process import find_leftovers
 from tests.kit.loop_time import LoopTime
 from tests.kit.waits import until_async
-from tests.run.conftest import LASTING, descriptors
+from tests.run.conftest import LASTING, descriptors, forbid_threads
 from tests.run.requests import children, outcome, output, python, request, waiting
 
 
@@ -474,3 +474,30 @@ def test_the_same_run_context_serve_one_loop_after_another(run_context: RunConte
     for _ in range(3):
         asyncio.run(cut_short())
     assert asyncio.run(outcome(run_context, ("true",))).exit_code == 0
+
+
+@pytest.mark.parametrize("shortage", ["threads", "descriptors"])
+async def test_where_the_machine_has_nothing_left_the_end_of_a_command_is_known(
+    run_context: RunContext, monkeypatch: pytest.MonkeyPatch, shortage: str
+) -> None:
+    """What it has left behind is looked for in a thread, by opening files: neither may cost its exit code."""
+
+    async def run_out(_started: Started) -> int | None:
+        if shortage == "threads":
+            forbid_threads(monkeypatch)
+        else:
+            monkeypatch.setattr(supervise, "find_leftovers", refuse)
+        return None
+
+    def refuse(*_arguments: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(supervise, "HELD_PIPE_S", 0.01)
+    before = descriptors()
+    result = await run_attempt(request("sleep 60 & echo $!; exit 4"), Hooks(started=run_out), run_context)
+    monkeypatch.undo()
+    assert (result.state, result.exit_code) == (AttemptState.FAILED, 4)
+    left = identity_of(int(output(run_context, result)))
+    assert left is not None, "what is kept was killed"
+    os.kill(left.pid, signal.SIGKILL)
+    await until_async(lambda: descriptors() - before <= LASTING, "the end of its pipe")

@@ -13,7 +13,7 @@ from chronex.engine.orders import AttemptEnd
 from chronex.model.job import Job, Task, TaskCheck
 from chronex.model.reasons import ReasonCode
 from chronex.run import Cancellation, RunContext
-from chronex.run.check_commands import ask_task_check, look_at_file
+from chronex.run.check_commands import ask_task_check, check_file
 from chronex.run.side_threads import SideThreads
 from tests.run.requests import request
 
@@ -42,7 +42,7 @@ def test_a_file_is_as_it_should_be_or_the_problem_says_why_not(
     tmp_path: Path, check: TaskCheck, size: int, at_ms: int, problem: str
 ) -> None:
     written(tmp_path / "dump", size, at_ms)
-    assert look_at_file(tmp_path / check.file, check, STARTED) == problem
+    assert check_file(tmp_path / check.file, check, STARTED) == problem
 
 
 async def test_a_command_is_asked_where_its_task_runs(run_context: RunContext, tmp_path: Path) -> None:

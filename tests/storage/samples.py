@@ -34,6 +34,7 @@ from chronex.storage.records import key_of
 
 AT = 1_700_000_000_000
 PROCESS = ProcessIdentity(pid=42, boot_id="b0", start_time=7, group=42)
+NODE = Node(id="n1", process=PROCESS, host="here")
 JOB = Job(
     id="backup",
     schedule="0 3 * * *",
@@ -53,7 +54,7 @@ KEYED: list[Record] = [
     OCCURRENCE,
     RUN,
     ATTEMPT,
-    Node(id="n1", process=PROCESS, host="here"),
+    NODE,
     Idempotency(key="any text at all", expires_ms=AT),
     Notice(job="backup", kind="failing", at_ms=AT, nominal_ms=AT),
     Notice(job="backup", kind="failing", at_ms=AT, nominal_ms=AT, channel="ops", problem="no answer"),

@@ -17,7 +17,7 @@ from chronex.storage.ports import Row
 from chronex_store import LmdbStore
 from chronex_store.copying import copy_store
 from chronex_store.daemon_lock import acquire_daemon_lock
-from chronex_store.opening import OpenedStore, StorePlace, open_place, read_place
+from chronex_store.opening import OpenedStore, StoreLocation, open_location, read_location
 from tests.verify.assertion import assert_verified
 
 NOW = 1_800_000_000_000 // 60_000 * 60_000
@@ -41,20 +41,20 @@ def rows(store: OpenedStore) -> list[Row]:
     return [row for row in found if row[0][:1] != keys.META]
 
 
-def content(place: StorePlace) -> tuple[list[Row], int]:
-    with open_place(place, create=False) as store:
+def content(place: StoreLocation) -> tuple[list[Row], int]:
+    with open_location(place, create=False) as store:
         return rows(store), store.view(journal.head)
 
 
 def test_there_and_back(tmp_path: Path, postgres_url: str) -> None:
     source = filled(tmp_path / "store")
-    database, back = read_place(postgres_url), tmp_path / "back"
+    database, back = read_location(postgres_url), tmp_path / "back"
     report = copy_store(source, database)
     assert content(database) == content(source)
     assert report.rows >= len(content(source)[0])
     copy_store(database, back)
     assert content(back) == content(source)
-    with open_place(database) as store:
+    with open_location(database) as store:
         assert_verified(store, has_daemon=False)
         engine = Engine(store, "node-2", 5)
         assert engine.tick(NOW + 6 * 60_000, NOW).orders, "the copy goes on where the store was"
@@ -67,14 +67,14 @@ def test_a_place_that_is_taken_is_left_alone(tmp_path: Path, postgres_url: str) 
     (tmp_path / "there").mkdir()
     with pytest.raises(StoreRefusedError, match="is there already"):
         copy_store(source, tmp_path / "there")
-    copy_store(source, read_place(postgres_url))
+    copy_store(source, read_location(postgres_url))
     with pytest.raises(StoreRefusedError, match="has a store already"):
-        copy_store(source, read_place(postgres_url))
+        copy_store(source, read_location(postgres_url))
 
 
 def test_what_runs_must_have_ended(tmp_path: Path) -> None:
     source = filled(tmp_path / "store", ends=False)
-    with pytest.raises(StoreError, match=r"1 commands of .* run"):
+    with pytest.raises(StoreError, match=r"1 command of .* may run still"):
         copy_store(source, tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 
@@ -91,10 +91,10 @@ def test_a_copy_that_was_interrupted_is_no_store(
     source = filled(tmp_path / "store")
     monkeypatch.setattr("chronex_store.copying._take_place", lambda *_places: None)
     copy_store(source, tmp_path / "copy")
-    copy_store(source, read_place(postgres_url))
+    copy_store(source, read_location(postgres_url))
     assert not (tmp_path / "copy").exists()
     with pytest.raises(StoreRefusedError, match="there is no store"):
-        open_place(read_place(postgres_url), create=False)
+        open_location(read_location(postgres_url), create=False)
     monkeypatch.undo()
-    copy_store(source, read_place(postgres_url))
-    assert content(read_place(postgres_url)) == content(source)
+    copy_store(source, read_location(postgres_url))
+    assert content(read_location(postgres_url)) == content(source)

@@ -10,8 +10,8 @@ from chronex.storage.codec import decode
 from chronex.storage.ports import ReadTransaction, Store, Transaction
 from chronex.storage.records import Reading, Records, index_keys
 from chronex_store.doctor import index_problem
-from chronex_store.history_retention import RetentionPolicy, trim
-from tests.storage.samples import AT, ATTEMPT, OCCURRENCE, RUN
+from chronex_store.history_retention import MAX_NODES, RetentionPolicy, trim
+from tests.storage.samples import AT, ATTEMPT, NODE, OCCURRENCE, RUN
 
 DAY = 24 * 3600 * 1000
 
@@ -96,3 +96,19 @@ def test_the_journal_and_expired_keys_are_bounded_too(store: Store) -> None:
     assert store.view(journal.head) == 31
     assert everything_is_consistent(store)
     assert report.to_dict()["events"] == 23
+
+
+def test_the_last_daemon_of_a_machine_that_was_drained_is_kept(store: Store) -> None:
+    """The next one there begins nothing, however long it was away and whatever others did meanwhile."""
+
+    def write(tx: Transaction) -> None:
+        for number in range(MAX_NODES + 10):
+            name = "drained" if number < 2 else "other"
+            at = AT + number
+            node = replace(NODE, id=f"node-{number}", name=name, host_id=name, started_ms=at, stopped_ms=at)
+            Records(tx, AT).put(replace(node, draining=number < 2))
+
+    store.update(write)
+    trim(store, RetentionPolicy(), AT + DAY)
+    kept = {one.id for one in store.view(lambda tx: Reading(tx).nodes())}
+    assert kept == {"node-1", *(f"node-{number}" for number in range(10, MAX_NODES + 10))}

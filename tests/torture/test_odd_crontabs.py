@@ -18,9 +18,9 @@ from typing import NamedTuple
 import pytest
 
 from chronex.engine.commands import Actor, trigger
-from chronex.imports.crontab import CronHost
+from chronex.imports.cron_host import CronHost
 from chronex.imports.import_result import Proven, job_file_text, prove, with_shared_defaults
-from chronex.imports.whole_machine import Place, read_machine
+from chronex.imports.whole_machine import MachineFiles, read_machine
 from chronex.jobfile import read_job_file
 from chronex.storage.records import Records
 from chronex.timing.zones import load_zone
@@ -37,7 +37,7 @@ FILES = int(os.environ.get("CHRONEX_ODD_FILES", "150"))
 SEEDS = [int(seed) for seed in os.environ.get("CHRONEX_ODD_SEEDS", "1 2").split()]
 
 
-class BoxPlace(Place):
+class BoxPlace(MachineFiles):
     """The tree of a box, which has the accounts and homes of this machine."""
 
     @property

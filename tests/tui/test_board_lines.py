@@ -80,6 +80,13 @@ def test_of_a_store_that_cannot_be_opened_the_cause_is_told_whole_and_nothing_of
     assert "stopped" not in plain([top_line(REFUSED, DISPLAY, "jobs", 120)])
 
 
+def test_a_problem_that_does_not_fit_is_told_without_half_a_command() -> None:
+    problem = "no store at /srv/store: no such file or directory; `chronex apply --store /srv/store` makes one"
+    gone = Snapshot(NOW, rows=(row(0),), problem=problem)
+    assert problem in plain([counts_line(gone, DISPLAY, 120, "", 1)])
+    assert plain([counts_line(gone, DISPLAY, 80, "", 1)]).strip() == problem.partition(";")[0]
+
+
 # -- the worst trouble ------------------------------------------------------------------------------------------
 
 FAILED_TWICE = row(5, Situation.FAILED)
@@ -98,7 +105,7 @@ LATE, LATER = row(6, late_ms=NOW - 10 * MINUTE), row(7, late_ms=NOW - MINUTE)
     ids=["nothing", "late", "failing", "silent", "heard"],
 )
 def test_the_worst_trouble_is_the_one_that_needs_a_person_first(found: Snapshot, told: str) -> None:
-    assert worst_trouble(found) == told
+    assert worst_trouble(found, NOW) == told
 
 
 @pytest.mark.parametrize(
@@ -115,6 +122,19 @@ def test_the_worst_trouble_is_named_wherever_there_is_room(cells: int, told: str
     assert "Berlin (T)" in line
     assert line.endswith(" 1 job ")
     assert len(line) == cells
+
+
+@pytest.mark.parametrize("cells", [60, 72, 80, 90, 120])
+def test_a_daemon_that_hangs_is_told_at_every_width(cells: int) -> None:
+    """At 80 columns the words of the counts had taken its place, beside a sign that said that all is well."""
+    hangs = Node(id="node-1", host="build-server", process=ProcessIdentity(1, "boot", 1), seen_ms=NOW - 3 * MINUTE)
+    found = snapshot(FAILED_TWICE, nodes=(NodeStatus(hangs, is_alive=True),))
+    told = "worst: build-server silent for 3m" in plain([counts_line(found, DISPLAY, cells, "", 1)])
+    top = plain([top_line(found, DISPLAY, "jobs", cells)])
+    assert told is (cells >= 80)
+    soon = replace(DISPLAY, now_ms=NOW - 2 * MINUTE)
+    assert "silent" not in plain([top_line(found, soon, "jobs", cells), counts_line(found, soon, cells, "", 1)])
+    assert ("? daemon silent" if cells >= 110 else "? silent" if cells >= 72 else "?") in top
 
 
 def test_notices_that_wait_are_counted_where_there_is_room() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import shutil
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,8 +15,9 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, WSServerHandshakeError
 
-from chronex.cli.browser_serving import session_command
+from chronex.cli.browser_serving import serve_dashboard, session_command
 from chronex.cli.commands.tui import TuiOptions
+from chronex.cli.options import UsageError
 from chronex.storage import journal
 from chronex_store import LmdbStore
 from chronex_tui import browser
@@ -258,6 +260,14 @@ async def test_no_key_leaves_a_locked_dashboard(example_store: Path) -> None:
         frame = await driver.press("W", "t")
         assert driver.app.state.is_read_only
         assert "Trigger" not in frame
+
+
+def test_a_port_that_is_taken_is_told_in_the_words_of_the_system(example_store: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        told = f"--serve: 127.0.0.1:{port} cannot be used: address already in use; choose another port"
+        with pytest.raises(UsageError, match=f"^{re.escape(told)}$"):
+            serve_dashboard(TuiOptions(store=str(example_store)), f"127.0.0.1:{port}")
 
 
 # -- a real browser ---------------------------------------------------------------------------------------------

@@ -65,3 +65,11 @@ def test_a_day_that_a_calendar_leaves_out_has_no_runs() -> None:
     text = plain([line for day in days[:1] for line in change_lines(day, DISPLAY, 140, 9)])
     assert "no run on this day: sundays" in text
     assert text.count("02:30 does not exist") == 1
+
+
+def test_a_small_terminal_has_whole_names_beside_hours_without_gaps() -> None:
+    (day, *_), _ = clock_days([job("new-york-backup", "30 2 * * *", "America/New_York")], at("2027-03-01"))
+    lines = plain(change_lines(day, DISPLAY, 76, 9)).splitlines()
+    assert lines[2].startswith("new-york-backup ")
+    assert all(len(line) <= 76 for line in lines)
+    assert plain(change_lines(day, DISPLAY, 40, 9)).splitlines()[2].startswith("new-y… ")

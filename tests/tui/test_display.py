@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 from msgspec.structs import replace
 
@@ -11,9 +13,19 @@ from chronex.model.occurrence import Attempt, Occurrence, Run, Usage
 from chronex.model.reasons import Reason, ReasonCode, of_task, short_text
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.text.durations import countdown, elapsed, largest_unit, rounded_duration
-from chronex.views.jobs import Row, Situation
+from chronex.timing.zones import utc_zone
+from chronex.views.jobs import NextRun, Row, Situation
 from chronex_tui.model.attempt_output import no_output
-from chronex_tui.model.display import UNICODE, DisplaySettings, band_words, memory_words, stamp, usage_words
+from chronex_tui.model.display import (
+    UNICODE,
+    DisplaySettings,
+    band_words,
+    full_stamp,
+    have_seconds,
+    memory_words,
+    stamp,
+    usage_words,
+)
 from chronex_tui.model.job_detail import firing_lines, ordered_runs, tries_lines, usual_lines
 from chronex_tui.model.jobs_table import next_words
 from chronex_tui.model.layout import plain
@@ -132,6 +144,17 @@ def test_times_of_one_column_are_all_exact_or_none() -> None:
     assert stamp(full_minute + DAY, NOW, HOME, is_exact=True) == "Mon 14:56"
 
 
+@pytest.mark.parametrize(
+    ("late_ms", "is_alive", "told"),
+    [(1_000, True, "due now"), (90_000, True, "due 14:54:34"), (90_000, False, "was due 14:54:34")],
+)
+def test_a_daemon_that_does_not_start_what_is_due_is_not_believed(late_ms: int, is_alive: bool, told: str) -> None:
+    due = NextRun(NOW - late_ms, NOW - late_ms)
+    waiting = Row(JOBS[0], Situation.OK, False, False, due, None, None, None, 0)
+    words = next_words(waiting, DisplaySettings(NOW, UNICODE, HOME), is_daemon_alive=is_alive)
+    assert plain([words]) == told
+
+
 USAGE = Usage(cpu_ms=5000, peak_kib=20_480)
 
 
@@ -160,3 +183,24 @@ def test_a_job_that_follows_others_is_not_said_to_be_over() -> None:
     for one, words in ((follower, "after etl, load"), (job("once", "0 3 * * *"), "no further run")):
         row = Row(one, Situation.OK, False, False, None, None, None, None, 0)
         assert next_words(row, DisplaySettings(NOW, UNICODE, HOME)) == ((words, "dim"),)
+
+
+def test_times_of_other_years_have_their_year() -> None:
+    new_years = [
+        round(datetime.fromisoformat(f"{year}-01-01T00:00+00:00").timestamp() * 1000) for year in (2027, 2028)
+    ]
+    told = [full_stamp(ms, utc_zone(), now_ms=NOW) for ms in new_years]
+    assert told == ["Fri  1 Jan 00:00 UTC", "Sat  1 Jan 2028 00:00 UTC"]
+
+
+@pytest.mark.parametrize(
+    ("times", "shown"),
+    [
+        (("2027-01-01T10:04:50", "2027-01-01T10:05:00"), ["10:04:50", "10:05:00"]),
+        (("2027-01-01T10:05:00", "2027-01-01T10:10:00"), ["10:05", "10:10"]),
+    ],
+)
+def test_times_that_stand_together_have_seconds_all_or_none(times: tuple[str, ...], shown: list[str]) -> None:
+    instants = [round(datetime.fromisoformat(f"{text}+00:00").timestamp() * 1000) for text in times]
+    told = [full_stamp(ms, utc_zone(), is_exact=have_seconds(instants)) for ms in instants]
+    assert told == [f"Fri  1 Jan {text} UTC" for text in shown]

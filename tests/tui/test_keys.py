@@ -131,7 +131,7 @@ async def test_replay_of_a_dead_letter_from_the_list_of_runs(example_store: Path
         frame = await driver.press("2", "d")
         assert "Dead letters" in frame
         frame = await driver.press("R")
-        assert "Run 1 run again, at the old scheduled time?" in frame
+        assert "Run it again, at its old scheduled time?" in frame
         assert "chronex replay --reason 'run again' sync-s3@" in frame
         await driver.press("y")
         await driver.until(lambda _: len(driver.app.state.history.dead) == 1)
@@ -145,7 +145,7 @@ async def test_replay_of_all_dead_letters_of_a_job_from_the_list_of_jobs(example
         frame = await driver.press("R")
         assert "all 2 dead letters of sync-s3" in frame
         frame = await driver.press("a")
-        assert "Run 2 runs again" in frame
+        assert "Run these 2 again, at their old scheduled times?" in frame
         await driver.press("y")
         await driver.until(lambda _: not driver.app.state.history.dead)
     assert sum(1 for o in occurrences(example_store, "sync-s3") if o.replay_of) == 2

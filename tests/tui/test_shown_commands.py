@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chronex.cli.output import with_places
+from chronex.cli.output import with_store_options
 from chronex.jobfile.keymap import SCREENS
 from chronex.model.job import Job
 from chronex.storage import journal
@@ -89,7 +89,7 @@ async def test_every_command_that_is_shown_works_elsewhere(
 
 async def test_a_command_in_a_message_of_the_store_names_the_store(example_store: Path) -> None:
     option = f"--store {example_store}"
-    options = StartOptions(store_option=option, hinted=lambda text: with_places(text, option, ""))
+    options = StartOptions(store_option=option, hinted=lambda text: with_store_options(text, option, ""))
     async with driven(app_on(example_store, options), (300, 60)) as driver:
         example_store.rename(example_store.with_name("aside"))
         await driver.until(lambda frame: f"`chronex apply {option}` makes one" in frame.splitlines()[1])

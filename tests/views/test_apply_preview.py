@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from chronex.engine.update import Change, Policy, UpdateOptions, apply_jobs
+from chronex.model.calendars import CalendarRules, JobCalendar
 from chronex.model.job import Counters, Job, JobProgress
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, SpreadPolicy
 from chronex.testing import DAY, HOUR, MINUTE
@@ -45,6 +46,31 @@ def test_new_and_orphaned_jobs_are_all_added_and_all_removed() -> None:
     assert [change.change for change in found.changes] == [Change.NEW, Change.REMOVED]
     new, gone = found.effects
     assert (hours(new.added), hours(gone.removed)) == ([30, 54, 78], [27, 51, 75])
+
+
+EVERY_DAY_OFF = CalendarRules(excluded=(JobCalendar(name="off", weekdays=(1, 2, 3, 4, 5, 6, 7)),))
+
+
+@pytest.mark.parametrize(
+    ("job", "days", "never"),
+    [
+        (Job(id="new", schedule="0 6 20 * *", tasks=(ONE,)), [19], False),
+        (Job(id="new", schedule="0 6 * * *", tasks=(ONE,), calendars=EVERY_DAY_OFF), [], True),
+        (Job(id="new", schedule="0 6 20 * *", tasks=(ONE,), enabled=False), [], False),
+        (Job(id="new", schedule="", tasks=(ONE,), after=("job",)), [], False),
+        (Job(id="new", schedule="0 6 * * *", tasks=(ONE,)), [], False),
+    ],
+    ids=["later", "never", "disabled", "follows", "near"],
+)
+def test_a_job_of_which_none_starts_in_these_days_has_its_first_run_told(
+    job: Job, days: list[int], *, never: bool
+) -> None:
+    """A new monthly job and one that never runs looked the same."""
+    machine = SteppedEngine("0 3 * * *")
+    effect = next(one for one in seen(machine, [machine.job, job]).effects if one.job == "new")
+    first = [] if effect.first_later is None else [effect.first_later]
+    assert [hour // 24 for hour in hours(first)] == days
+    assert effect.never is never
 
 
 def test_graceful_shows_the_day_between() -> None:

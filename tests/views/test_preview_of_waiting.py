@@ -151,7 +151,7 @@ def _told(reading: Reading, job: Job) -> tuple[dict[int, tuple[int, str]], tuple
     return {one.nominal_ms: (one.due_ms, str(one.reason)) for one in forecast}, may_wait_for(stored)
 
 
-@pytest.mark.parametrize("seed", ["waiting 3", "many 30", "many 61"])
+@pytest.mark.parametrize("seed", ["waiting 3", "many 30", "many 61", "many 2049", "many 2420"])
 def test_what_is_simulated_of_those_who_wait_is_what_the_engine_does(seed: str) -> None:
     check_simulated(drawn(Random(seed)))
 
@@ -202,7 +202,19 @@ CASES = {
             50,
         ),
         "a",
-        ["skipped - 30", "skipped - 33", "completed 33 34", "completed 40 41"],
+        ["skipped - 22", "skipped - 32", "completed 33 34", "completed 40 41"],
+    ),
+    "a window is over for the one that waits: the next one may wait from then on": (
+        Week(
+            [
+                a_job("a", "*/10 0 * * * {window:15m}", overlap=OverlapPolicy.QUEUE_ONE, groups={"one": 1}),
+                a_job("b", "5 0 * * *", groups={"one": 1}),
+            ],
+            {"a": MINUTE, "b": 31 * MINUTE},
+            50,
+        ),
+        "a",
+        ["skipped - 25", "skipped - 20", "completed 36 37", "completed 40 41"],
     ),
     "those that their parent lets go are newcomers: of several the newest wins": (
         Week(

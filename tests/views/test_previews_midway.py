@@ -17,10 +17,11 @@ from chronex.engine.update.diff import UpdateOptions
 from chronex.model.calendars import CalendarRules, JobCalendar, OnExcluded
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Occurrence
-from chronex.model.policies import OverlapPolicy, RetryPolicy, SpreadPolicy
+from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy, SpreadPolicy
 from chronex.model.reasons import ReasonCode
 from chronex.storage.records import Reading, Records
 from chronex.testing import DAY, HOUR, MINUTE, ProcessOutcome, SimulatedMachine
+from chronex.text.instants import epoch_ms
 from chronex.views.apply_preview import preview
 from chronex.views.coming_runs import ForecastRun, forecast_job
 from chronex.views.jobs import NextRun, rows_of, upcoming_runs
@@ -29,8 +30,8 @@ from chronex.views.why.answer import Cause, cause_of
 from chronex_tui.model.lanes import Window, lanes_in
 
 LENGTH = 9 * DAY
+LAST = RecoveryStrategy.EXECUTE_LAST
 SHOWN = 12
-ON_TIME = ReasonCode.OVERLAP_ON_TIME  # it waits behind one that makes up for the past, and nobody knows how long
 BARS = (ReasonCode.BLACKOUT, ReasonCode.WINDOW_EXCEEDED, ReasonCode.PAUSED, ReasonCode.UNSCHEDULABLE)
 ANN = Actor("ann", "cli", "desk")
 # The night in which clocks change is some days later.
@@ -90,6 +91,8 @@ def drawn_job(random: Random, number: int, zone: str, today: int) -> Job:
         overlap = OverlapPolicy.SKIP
         policy["retry"] = RetryPolicy(max=1, interval_ms=random.choice([40 * MINUTE, 7 * HOUR]))
     tasks = (Task(name="t", run=("true",)),)
+    strategies = list(RecoveryStrategy)
+    policy["recovery"] = RecoveryPolicy(strategies[(today + len(text)) % len(strategies)] if number < 2 else LAST)
     return Job(id=f"job-{number}", schedule=text, timezone=zone, overlap=overlap, tasks=tasks, **policy)
 
 
@@ -101,8 +104,9 @@ def draw(random: Random) -> Life:
     return Life(jobs, begin_ms, begin_ms + random.randrange(HOUR, 6 * DAY) // whole * whole)
 
 
-def lived(life: Life, random: Random) -> SimulatedMachine:
-    """The machine at the time of the previews: pauses behind it, one that has just begun, or an outage."""
+def lived(life: Life, random: Random, unwatched_ms: int = 0) -> SimulatedMachine:
+    """The machine at the time of the previews: pauses behind it, one that has just begun, or an outage; and the last
+    tick so long ago, or no scheduler."""
 
     def outcome(launch: Launch) -> ProcessOutcome:
         fails = launch.attempt.number == 1 and launch.attempt.created_ms < life.now_ms and random.random() < 0.4
@@ -118,6 +122,9 @@ def lived(life: Life, random: Random) -> SimulatedMachine:
             hold(machine, random, life)
     if machine.now < life.now_ms:
         machine.run_until(life.now_ms)
+    if unwatched_ms > MINUTE:
+        machine.crash()
+    machine.pass_time(unwatched_ms)
     if random.random() < 0.6:
         hold(machine, random, life)
     return machine
@@ -147,7 +154,7 @@ def said_of(machine: SimulatedMachine, job_id: str, life: Life) -> Said:
         (row,) = (row for row in rows_of(reading, now_ms) if row.job.id == job_id)
         window = Window((now_ms + life.end_ms) // 2, LENGTH // 2)
         marks = [mark for lane in lanes_in(window, [row], [], now_ms).lanes for mark in lane.marks]
-        coming = list(forecast_job(job, now_ms, life.end_ms, row.drawn))
+        coming = list(forecast_job(row.ahead or job, now_ms, life.end_ms, row.drawn))
         answers = {one.nominal_ms: why(reading, job_id, one.nominal_ms, now_ms) for one in coming}
         return Said(
             upcoming_runs(reading, job, now_ms, SHOWN),
@@ -160,13 +167,16 @@ def said_of(machine: SimulatedMachine, job_id: str, life: Life) -> Said:
     return machine.read(read)
 
 
-def check(seed: object) -> None:
+def check(seed: object, *, is_undecided: bool = False) -> None:
     random = Random(f"midway {seed}")
     life = draw(random)
-    machine = lived(life, random)
+    unwatched_ms = random.choice([1, 500, 5_000, random.randrange(2 * MINUTE, 20 * HOUR)]) if is_undecided else 0
+    machine = lived(life, random, unwatched_ms)
     life = life._replace(now_ms=machine.now)
     before = {job.id: {one.nominal_ms: one for one in machine.occurrences(job.id)} for job in life.jobs}
     said = {job.id: said_of(machine, job.id, life) for job in life.jobs}
+    if unwatched_ms > MINUTE:
+        machine.boot()
     machine.run_until(life.end_ms + 4 * DAY)
     for job in life.jobs:
         after = {one.nominal_ms: one for one in machine.occurrences(job.id)}
@@ -177,13 +187,15 @@ def check(seed: object) -> None:
 
 def check_job(job: Job, said: Said, life: Life, began: list[Occurrence], real: dict[int, Occurrence]) -> None:
     check_forecast(job, said, life, real)
-    if any(one.reason.code is ON_TIME for one in real.values()):
-        return
     if "jitter" in job.schedule:
         drawn = [run for run in (said.listed, *said.upcoming) if run is not None and run.is_drawn]
         for run in drawn:
-            assert real[run.nominal_ms].started_ms == max(run.due_ms, life.now_ms), f"{job}: {run}"
+            one, at_ms = real[run.nominal_ms], max(run.due_ms, life.now_ms)
+            # What was missed starts one after another.
+            assert at_ms <= (one.started_ms or 0) <= at_ms + MINUTE * one.recovery, f"{job}: {run}"
         return
+    if any(one.recovery and one.reason.code is ReasonCode.MAX_REACHED for one in real.values()):
+        return  # of the last that `max` leaves those of now go before a missed one, whose place lists do not know
     ran = sorted((one.due_ms, one.nominal_ms) for one in began)
     shown = [(run.due_ms, run.nominal_ms) for run in said.upcoming]
     known = [run for run in shown if run[0] <= life.end_ms]
@@ -207,16 +219,26 @@ def check_forecast(job: Job, said: Said, life: Life, real: dict[int, Occurrence]
             assert (outcome.started_ms, outcome.reason) == (None, one.reason), f"{job} {one}: {outcome}"
         elif outcome.started_ms is not None:
             assert one.due_ms <= outcome.due_ms <= one.latest_ms, f"{job} {one}: {outcome}"
-        elif (
-            said.asked[one.nominal_ms] is not Cause.RETRY_WAITS and outcome.reason.code is not ON_TIME
-        ):  # jitter was drawn into a blackout, and the like
+        elif said.asked[one.nominal_ms] is not Cause.RETRY_WAITS:  # jitter was drawn into a blackout, and the like
             assert one.latest_ms > one.due_ms, f"{job} {one}: {outcome}"
             assert outcome.reason.code in BARS
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [*range(5), 1085])
 def test_what_is_said_in_the_middle_of_a_life_is_what_happens(seed: int) -> None:
     check(seed)
+
+
+@pytest.mark.parametrize("seed", [3, 13, 32, 35])
+def test_what_is_said_before_the_next_tick_or_scheduler_is_what_happens(seed: int) -> None:
+    check(seed, is_undecided=True)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("first", range(1_000, 2_000, 50))
+def test_what_is_said_before_the_next_tick_is_what_happens_for_many_seeds(first: int) -> None:
+    for seed in range(first, first + 50):
+        check(seed, is_undecided=True)
 
 
 @pytest.mark.torture
@@ -357,3 +379,56 @@ def test_a_run_on_record_behind_the_end_of_a_pause_is_to_come() -> None:
     (first,) = machine.read(lambda reading: upcoming_runs(reading, job_of(reading), machine.now, 1))
     assert row.next == first
     assert (first.nominal_ms, first.due_ms, first.is_drawn) == (waiting.nominal_ms, waiting.due_ms, True)
+
+
+def fails_at_first(launch: Launch) -> ProcessOutcome:
+    is_first = launch.attempt.number == 1 and launch.occurrence.nominal_ms == epoch_ms(NINE)
+    return ProcessOutcome(1_000, exit_code=int(is_first))
+
+
+def waiting_for_a_retry(interval_ms: int) -> SimulatedMachine:
+    retry = RetryPolicy(max=1, interval_ms=interval_ms, jitter=0)
+    job = a_job("0 * * * *", retry=retry)
+    return SimulatedMachine([job], start=NINE - timedelta(minutes=30), outcome=fails_at_first)
+
+
+def listed_and_begun(machine: SimulatedMachine) -> tuple[list[int], list[int]]:
+    """What `show` names as the next three, and what then starts; no scheduler runs before that."""
+    said = machine.read(lambda reading: upcoming_runs(reading, job_of(reading), machine.now, 3))
+    begin_ms = machine.now
+    machine.boot()
+    machine.run_for(6 * HOUR)
+    ran = [one for one in machine.occurrences("j") if (one.started_ms or 0) >= begin_ms]
+    return [run.nominal_ms for run in said], sorted(one.nominal_ms for one in ran)[:3]
+
+
+def test_what_was_missed_while_a_retry_was_awaited_is_skipped_for_it() -> None:
+    """`show` named the missed run of 11:00, which finds the retry of 09:00 running when the scheduler is back."""
+    machine = waiting_for_a_retry(90 * MINUTE)
+    machine.run_until(NINE + timedelta(minutes=10))
+    machine.crash()
+    machine.pass_time(2 * HOUR)
+    said, ran = listed_and_begun(machine)
+    assert said == ran
+
+
+def test_behind_a_missed_run_that_awaits_its_retry_only_what_would_have_run_on_time_is_to_come() -> None:
+    machine = waiting_for_a_retry(90 * MINUTE)
+    machine.go_down(35 * MINUTE)  # from 08:30 on: that of 09:00 is made up for at 09:05
+    machine.run_for(10 * MINUTE)
+    said = machine.read(lambda reading: upcoming_runs(reading, job_of(reading), machine.now, 3))
+    answer = machine.read(lambda reading: why(reading, "j", epoch_ms(NINE) + HOUR, machine.now))
+    machine.run_for(6 * HOUR)
+    ran = [one.nominal_ms for one in machine.occurrences("j") if one.nominal_ms > epoch_ms(NINE) and one.started_ms]
+    assert [run.nominal_ms for run in said] == sorted(ran)[:3]
+    assert answer is not None
+    assert answer.cause is Cause.RETRY_WAITS
+
+
+def test_a_missed_run_with_jitter_is_shown_as_not_drawn_yet() -> None:
+    """`show` gave its instant as the certain start; jitter is drawn when it is made up for, and may put it later."""
+    machine = SimulatedMachine([a_job("0 9 * * * {jitter:5h}")], start=NINE - timedelta(minutes=30))
+    machine.crash()
+    machine.pass_time(HOUR)
+    (first,) = machine.read(lambda reading: upcoming_runs(reading, job_of(reading), machine.now, 1))
+    assert (first.nominal_ms, first.is_drawn) == (epoch_ms(NINE), False)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+from msgspec.structs import replace
+
 from chronex.model.job import Job, Task
 from chronex.model.policies import RecoveryPolicy, RecoveryStrategy
 from chronex.storage.ports import Transaction
 from chronex.storage.records import Reading, Records
 from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
 from chronex.views.status import StoreStatus, store_status
+from chronex.views.troubles import store_troubles
 from tests.kit.machine import START
 
 TASK = (Task(name="main", run=("true",)),)
@@ -78,6 +82,30 @@ def test_what_needs_a_person_is_told_in_sentences() -> None:
     assert "none is late" in sentences
     assert any(sentence.startswith("last failed") for sentence in sentences)
     assert any("dead-letter queue" in sentence for sentence in sentences)
+
+
+@pytest.mark.parametrize(
+    ("sources", "command"),
+    [
+        (("/srv/a b/jobs.toml", "/srv/a b/jobs.toml"), "chronex run --config '/srv/a b/jobs.toml'"),
+        (("/srv/jobs.toml", "chronex at"), "chronex run --config /srv/jobs.toml"),
+        (("/srv/jobs.toml", "/srv/others.toml"), "chronex run"),
+        (("", "program mine"), "chronex run"),
+    ],
+)
+def test_the_command_that_starts_a_daemon_names_the_one_job_file(sources: tuple[str, str], command: str) -> None:
+    """Typed elsewhere, it would apply the file that lies there, and forget the settings of this one."""
+    machine = SimulatedMachine(JOBS)
+
+    def of_sources(tx: Transaction) -> None:
+        records = Records(tx, machine.now)
+        for job, source in zip(records.jobs(), sources, strict=True):
+            records.put(replace(job, source=source))
+
+    machine.store.update(of_sources)
+    assert status(machine, alive=False).attention()[0] == f"no scheduler runs: start one with {command}"
+    found = machine.store.view(lambda tx: store_troubles(Reading(tx), machine.now, lambda _: False))
+    assert found[0].hint == f"start one with {command}"
 
 
 def test_an_empty_store_needs_nothing() -> None:

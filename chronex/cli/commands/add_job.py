@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chronex.cli.options import Config, Form, StorePath, UsageError, check_format, store_place
+from chronex.cli.options import Config, Form, StorePath, UsageError, check_format, store_location
 from chronex.cli.output import err, print_result, rfc3339, time_text, zone_of
 from chronex.text.terminal import terminal_safe
 
@@ -56,7 +56,9 @@ def run_add(
     edited = file_for_new_job(config, name)
     new = with_job(edited.text, name, table).encode()
     try:
-        before, found = jobs_before(edited), edited.jobs_with(new)
+        before = jobs_before(edited)
+        _refuse_taken(name, before, edited)
+        found = edited.jobs_with(new)
     except JobFileError as error:
         for problem in error.problems:
             err(terminal_safe(str(problem)))
@@ -76,15 +78,22 @@ def run_add(
     return 0
 
 
+def _refuse_taken(name: str, before: tuple[Job, ...], edited: EditedFile) -> None:
+    taken = next((job.id for job in before if job.id.lower() == name.lower()), None)
+    if taken is not None:
+        file = terminal_safe(str(edited.source))
+        raise UsageError(f"{file} has a job {taken!r} already; change it with: chronex edit {taken}")
+
+
 def _put(edited: EditedFile, new: bytes, job: Job, store: str | None) -> None:
     from chronex.cli.store_session import StoreSession
     from chronex.daemon.reload import file_source
     from chronex.engine.update.single_jobs import add_job
-    from chronex_store.opening import open_place
+    from chronex_store.opening import open_location
 
-    place = store_place(store)
-    with open_place(place, create=True) as opened:
-        session = StoreSession(place, opened)
+    location = store_location(store)
+    with open_location(location, create=True) as opened:
+        session = StoreSession(location, opened)
         with edited.written(new):
             add_job(opened, job, opened.now(), str(session.actor), (file_source(edited.source),))
         session.warn_without_daemon("nothing starts yet")

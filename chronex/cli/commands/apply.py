@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from chronex.cli.options import Config, Form, StorePath, UsageError, check_format, choose, read_duration, store_place
+from chronex.cli.options import (
+    Config,
+    Form,
+    StorePath,
+    UsageError,
+    check_format,
+    choose,
+    read_duration,
+    store_location,
+)
 from chronex.cli.output import JobZones, ask, err, hinted, is_answered, print_result, zone_of
 from chronex.cli.update_output import (
     change_line,
@@ -108,7 +117,7 @@ def run_apply(options: ApplyOptions) -> int:
     from chronex.engine.update import Policy, UpdateOptions
     from chronex.engine.update.diff import DEFAULT_WINDOW_MS
     from chronex_store import MemoryStore
-    from chronex_store.opening import open_place
+    from chronex_store.opening import open_location
 
     window_ms = read_duration("--window", options.window) or DEFAULT_WINDOW_MS
     found = load_or_report(options.file)
@@ -117,35 +126,37 @@ def run_apply(options: ApplyOptions) -> int:
     refuse_what_needs_root(found)
     print_warnings(found)
     policy = Policy(options.policy or found.settings.update_policy)
-    way = UpdateOptions(policy, window_ms, file_source(Path(found.path))._replace(groups=found.groups))
+    how = UpdateOptions(policy, window_ms, file_source(Path(found.path))._replace(groups=found.groups))
     options = options._replace(policy=policy.value)
-    place = store_place(options.store)
-    if options.dry_run and isinstance(place, Path) and not place.exists():
-        return _preview(MemoryStore(), found, way, options)  # a preview creates no store
-    with open_place(place, create=not options.dry_run) as store:
+    location = store_location(options.store)
+    if options.dry_run and isinstance(location, Path) and not location.exists():
+        return _preview(MemoryStore(), found, how, options)  # a preview creates no store
+    with open_location(location, create=not options.dry_run) as store:
         if options.dry_run:
-            return _preview(store, found, way, options)
-        code = _apply(store, found, way, options)
+            return _preview(store, found, how, options)
+        code = _apply(store, found, how, options)
         if code == 0 and options.form == "text":
-            _say_how_to_start(StoreSession(place, store), options)
+            _say_how_to_start(StoreSession(location, store), options)
         return code
 
 
 def _say_how_to_start(session: StoreSession, options: ApplyOptions) -> None:
     """Jobs in a store start only while a daemon works on it, and nothing else here says so."""
     if not session.has_daemon:
-        command = shlex.join(["chronex", "run", *_named(options, "--config")])
+        # A daemon is started from anywhere, so its job file is named in full.
+        file = ["--config", str(Path(options.file).absolute())] if options.file else []
+        command = shlex.join(["chronex", "run", *file, *_named(options._replace(file=None))])
         err(terminal_safe(f"no daemon runs on this store, so nothing starts yet; start one with: {command}"))
 
 
-def _named(options: ApplyOptions, before_file: str = "") -> list[str]:
+def _named(options: ApplyOptions) -> list[str]:
     """The job file and the store as they were named; the address of a database may hold a password."""
-    words = [before_file, options.file] if options.file and before_file else [options.file] if options.file else []
-    is_directory = options.store is not None and isinstance(store_place(options.store), Path)
+    words = [options.file] if options.file else []
+    is_directory = options.store is not None and isinstance(store_location(options.store), Path)
     return [*words, *(["--store", str(Path(str(options.store)).absolute())] if is_directory else [])]
 
 
-def _apply(store: OpenedStore, found: JobFile, way: UpdateOptions, options: ApplyOptions) -> int:
+def _apply(store: OpenedStore, found: JobFile, how: UpdateOptions, options: ApplyOptions) -> int:
     from chronex.storage.journal import head
     from chronex.storage.records import Reading
     from chronex.views.apply_preview import preview
@@ -155,7 +166,7 @@ def _apply(store: OpenedStore, found: JobFile, way: UpdateOptions, options: Appl
     if basis is not None and basis > (last := store.view(head)):
         raise UsageError(f"--basis: the journal has come to {last} only; a dry run tells the number")
     if options.fail_if_fires_now:
-        before = store.view(lambda tx: preview(Reading(tx), found.jobs, store.now(), way, options.days))
+        before = store.view(lambda tx: preview(Reading(tx), found.jobs, store.now(), how, options.days))
         if before.fires_now:
             _print_preview(before, options, _zones(store, found))
             err("nothing was changed, because this would fire now")
@@ -163,8 +174,8 @@ def _apply(store: OpenedStore, found: JobFile, way: UpdateOptions, options: Appl
         basis = before.basis if basis is None else basis
     if basis is None:
         basis = store.view(head)
-    groups = store.view(lambda tx: changed_groups(Reading(tx), found.jobs, way.owns))
-    changes = _written(store, found, way, basis, prune=options.prune)
+    groups = store.view(lambda tx: changed_groups(Reading(tx), found.jobs, how.owns))
+    changes = _written(store, found, how, basis, prune=options.prune)
     if changes is None:
         err("nothing was changed")
         return 1
@@ -184,7 +195,7 @@ def _apply(store: OpenedStore, found: JobFile, way: UpdateOptions, options: Appl
 
 
 def _written(
-    store: OpenedStore, found: JobFile, way: UpdateOptions, basis: int, *, prune: bool
+    store: OpenedStore, found: JobFile, how: UpdateOptions, basis: int, *, prune: bool
 ) -> list[Changed] | None:
     """The changes; None where most jobs would go and the answer was no. Without a terminal that is an error."""
     from chronex.daemon.reload import file_source
@@ -200,8 +211,8 @@ def _written(
             found.jobs,
             store.now(),
             actor=str(Actor.of_this_process("cli")),
-            policy=way.policy,
-            window_ms=way.window_ms,
+            policy=how.policy,
+            window_ms=how.window_ms,
             basis=basis,
             owns=owner._replace(may_prune=may_prune),
         )
@@ -215,11 +226,11 @@ def _written(
         return write(may_prune=True) if ask(question) else None
 
 
-def _preview(store: Store, found: JobFile, way: UpdateOptions, options: ApplyOptions) -> int:
+def _preview(store: Store, found: JobFile, how: UpdateOptions, options: ApplyOptions) -> int:
     from chronex.storage.records import Reading
     from chronex.views.apply_preview import preview
 
-    seen = store.view(lambda tx: preview(Reading(tx), found.jobs, store.now(), way, options.days))
+    seen = store.view(lambda tx: preview(Reading(tx), found.jobs, store.now(), how, options.days))
     _print_preview(seen, options, _zones(store, found))
     return 1 if seen.fires_now and options.fail_if_fires_now else 0
 
@@ -228,9 +239,9 @@ def _zones(store: Store, found: JobFile) -> Callable[[str], Zone]:
     """The zones of the jobs as they will be; of a job that is removed, as it is."""
     from chronex.storage.records import Reading
 
-    wanted = {job.id: job for job in found.jobs}
+    desired = {job.id: job for job in found.jobs}
     return lambda name: (
-        zone_of(wanted[name]) if name in wanted else store.view(lambda tx: JobZones(Reading(tx)).of(name))
+        zone_of(desired[name]) if name in desired else store.view(lambda tx: JobZones(Reading(tx)).of(name))
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chronex.cli.options import Form, StorePath, UsageError, ZoneName, check_format, choose_zone, store_place
+from chronex.cli.options import Form, StorePath, UsageError, ZoneName, check_format, choose_zone, store_location
 from chronex.cli.output import print_result, rfc3339, time_text
 from chronex.text.terminal import terminal_safe
 
@@ -85,11 +85,11 @@ def _put(job: Job, store: str | None, *, is_named: bool) -> Job:
     from chronex.engine.update.single_jobs import add_job, remove_job
     from chronex.engine.update.sources import AT, JobSource
     from chronex.storage.records import Reading
-    from chronex_store.opening import open_place
+    from chronex_store.opening import open_location
 
-    place = store_place(store)
-    with open_place(place, create=True) as opened:
-        session, sources = StoreSession(place, opened), (JobSource(AT),)
+    location = store_location(store)
+    with open_location(location, create=True) as opened:
+        session, sources = StoreSession(location, opened), (JobSource(AT),)
         for old in opened.view(lambda tx: _long_done(Reading(tx), opened.now())):
             remove_job(opened, old, opened.now(), str(session.actor), sources)
         if not is_named:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from chronex.cli.options import Form, StorePath, check_format, store_path
-from chronex.cli.output import print_json, print_lines
+from chronex.cli.output import err, print_json, print_lines
 
 
 def backup(
@@ -57,16 +57,19 @@ def _logs(count: int) -> str:
 
 
 def run_restore(store: Path, file: Path, form: str = "text") -> int:
-    """Put the backup `file` in the store's place; StoreInUseError when a daemon holds the store."""
+    """Put the backup `file` in the store's place; StoreInUseError when a daemon holds the store. 1: a part of it was
+    damaged, and is told; the rest was restored."""
     from chronex_store import backup as store_backup
 
     report = store_backup.restore(file, store)
     if form == "json":
         print_json(report.to_dict(), sort_keys=True)
-        return 0
+        return 1 if report.problems else 0
     logs = "the backup has no logs, those that are here stay" if report.logs is None else _logs(report.logs)
     print_lines([f"restored {report.records} records from {report.file}; {logs}"])
     kept = [place for place in (report.replaced, report.replaced_logs) if place]
     if kept:
         print_lines([f"what was there before is in {' and '.join(kept)}"])
-    return 0
+    for problem in report.problems:
+        err(f"the backup was damaged: {problem}")
+    return 1 if report.problems else 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chronex.cli.options import Form, StorePath, UsageError, check_format, store_place
+from chronex.cli.options import Form, StorePath, UsageError, check_format, store_location
 from chronex.cli.output import hinted, print_json, print_lines
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def doctor(
     from chronex.cli.machine_checks import checks_of
 
     check_format(form)
-    path = store_place(store)
+    path = store_location(store)
     if not isinstance(path, Path):
         return run_database_doctor(path, form, repair=repair)
     return run_doctor(path, form, repair=repair, machine=lambda is_readable: checks_of(path, is_readable))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chronex.cli.options import Config, StorePath, UsageError, Yes, job_file_path, store_place
+from chronex.cli.options import Config, StorePath, UsageError, Yes, job_file_path, store_location
 from chronex.cli.output import JobZones, choose_letter, err, is_answered, out, print_lines, zone_of
 from chronex.cli.update_output import lost_of, preview_lines
 from chronex.text.terminal import terminal_safe
@@ -56,7 +56,7 @@ def run_edit(job: str | None, config: str | None, store: str | None, *, is_sure:
         try:
             code = _edit_until_decided(edited, copy, job, store, is_sure=is_sure, dry_run=dry_run)
         finally:
-            if code != 0 and copy.read_bytes() != (edited.old or b""):
+            if code != 0 and copy.is_file() and copy.read_bytes() != (edited.old or b""):
                 _keep(copy.read_bytes(), edited.file)
         return code
 
@@ -72,9 +72,11 @@ def _edited_file(job: str | None, config: str | None, store: str | None) -> Edit
                 f"{terminal_safe(str(path))} is a directory: name a job, or one of its files by --config"
             )
         return file_for_new_job(config, "")
-    place = store_place(store)
+    location = store_location(store)
     known = (
-        read_store(store, lambda reading: reading.job(job)) if not isinstance(place, Path) or place.exists() else None
+        read_store(store, lambda reading: reading.job(job))
+        if not isinstance(location, Path) or location.exists()
+        else None
     )
     return file_of_job(None if config else known, config, job)
 
@@ -86,6 +88,8 @@ def _edit_until_decided(
 
     while True:
         _open_editor(copy, job)
+        if not copy.is_file():
+            raise UsageError("the editor has left no file behind; nothing was changed")
         new = copy.read_bytes()
         if new == (edited.old or b""):
             out("nothing was edited")
@@ -113,14 +117,17 @@ def _open_editor(copy: Path, job: str | None) -> None:
     from chronex.jobfile.text_edits import line_of_job
 
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    words = shlex.split(named) if named else [name for name in _FALLBACKS if shutil.which(name)][:1]
+    try:
+        words = shlex.split(named) if named else [name for name in _FALLBACKS if shutil.which(name)][:1]
+    except ValueError:
+        raise UsageError(f"a quote is not closed in the name of the editor, {terminal_safe(named or '')}") from None
     if not words:
         raise UsageError("no editor is found; name one: EDITOR=nano chronex edit")
-    place = []
+    location = []
     if job is not None and os.path.basename(words[0]) in _TAKES_LINE:
-        place = [f"+{line_of_job(copy.read_text('utf-8', 'replace'), job)}"]
+        location = [f"+{line_of_job(copy.read_text('utf-8', 'replace'), job)}"]
     try:
-        done = subprocess.run([*words, *place, str(copy)], check=False)  # noqa: S603  the user's own editor
+        done = subprocess.run([*words, *location, str(copy)], check=False)  # noqa: S603  the user's own editor
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UsageError(f"cannot start {terminal_safe(words[0])}: {reason}; set EDITOR to your editor") from None
@@ -152,13 +159,13 @@ def _decide(
     """Show what the edit does, ask, and apply it; None for editing once more."""
     from chronex.cli.store_session import StoreSession
     from chronex_store import MemoryStore
-    from chronex_store.opening import open_place
+    from chronex_store.opening import open_location
 
-    place = store_place(store)
-    if isinstance(place, Path) and not place.exists():
+    location = store_location(store)
+    if isinstance(location, Path) and not location.exists():
         losses = _show(MemoryStore(), edited, new, found)
     else:
-        with open_place(place, create=False) as opened:
+        with open_location(location, create=False) as opened:
             losses = _show(opened, edited, new, found)
     if dry_run:
         out("dry run: nothing was changed")
@@ -176,8 +183,8 @@ def _decide(
     if answer == "n":
         err("nothing was changed")
         return 1
-    with open_place(place, create=True) as opened:
-        _apply(StoreSession(place, opened), edited, new, found)
+    with open_location(location, create=True) as opened:
+        _apply(StoreSession(location, opened), edited, new, found)
     return 0
 
 
@@ -185,19 +192,19 @@ def _show(store: Store, edited: EditedFile, new: bytes, found: JobFile) -> int:
     """Print what an apply would do; how many jobs would go, where they are most of them."""
     from chronex.daemon.reload import file_source
     from chronex.engine.update import Policy, UpdateOptions
-    from chronex.jobfile.graph_tables import place_of_parent
+    from chronex.jobfile.graph_tables import position_of_parent
     from chronex.storage.records import Reading
     from chronex.views.apply_preview import preview
 
-    places = partial(place_of_parent, [(str(edited.file), new)])  # the text is in no file yet
-    owner = file_source(edited.source)._replace(groups=found.groups, place_of_parent=places)
-    way = UpdateOptions(Policy(found.settings.update_policy), owns=owner)
-    wanted = {job.id: job for job in found.jobs}
-    seen = store.view(lambda tx: preview(Reading(tx), found.jobs, store.now(), way))
+    places = partial(position_of_parent, [(str(edited.file), new)])  # the text is in no file yet
+    owner = file_source(edited.source)._replace(groups=found.groups, position_of_parent=places)
+    how = UpdateOptions(Policy(found.settings.update_policy), owns=owner)
+    desired = {job.id: job for job in found.jobs}
+    seen = store.view(lambda tx: preview(Reading(tx), found.jobs, store.now(), how))
     lines = preview_lines(
         seen,
         lambda name: (
-            zone_of(wanted[name]) if name in wanted else store.view(lambda tx: JobZones(Reading(tx)).of(name))
+            zone_of(desired[name]) if name in desired else store.view(lambda tx: JobZones(Reading(tx)).of(name))
         ),
     )
     print_lines([line for line in lines if not line.startswith("unchanged")])

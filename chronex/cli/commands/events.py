@@ -26,7 +26,7 @@ _POLL_S = 1.0
 def events(
     job: Annotated[str | None, typer.Argument(help="Only of this job.", metavar="JOB")] = None,
     since: Annotated[
-        str | None, typer.Option(help="Only since then: 2h, 3d, or an ISO 8601 time.", metavar="TIME")
+        str | None, typer.Option(help="Only since then: 2h, 3d, yesterday, or an ISO 8601 time.", metavar="TIME")
     ] = None,
     until: Annotated[str | None, typer.Option(help="Nothing from this ISO 8601 time on.", metavar="TIME")] = None,
     kinds: Annotated[

@@ -21,7 +21,7 @@ from chronex.cli.options import (
     choose_zone,
     read_instant,
 )
-from chronex.cli.output import caret_lines, err, print_json, print_painted
+from chronex.cli.output import caret_lines, err, print_json, print_styled
 
 if TYPE_CHECKING:  # the decision core is loaded only where a spread is asked for
     from chronex.decision.decide import Spread
@@ -119,7 +119,7 @@ def _print_equivalent(
     if form == "json":
         print_json(equivalent_fields(text, str(expression), found, program))
     else:
-        print_painted(render_equivalent(found, timing.zone, program))
+        print_styled(render_equivalent(found, timing.zone, program))
     return 0 if found.reason is None else 1
 
 
@@ -129,7 +129,7 @@ def _print_found(found: "Explanation", form: str) -> None:
         return
     from chronex.cli.explain_text import render
 
-    print_painted(render(found))
+    print_styled(render(found))
 
 
 def _print_invalid(text: str, dialect: str, form: str, result: "ValidationResult") -> None:

@@ -16,7 +16,7 @@ from chronex.cli.output import (
     padded,
     paint,
     print_json,
-    print_painted,
+    print_styled,
     shown_zone,
     timed,
     width,
@@ -51,7 +51,7 @@ def history(
         typer.Option("--state", help="Only these: failed, missed, …; may be repeated.", metavar="STATE"),
     ] = None,
     since: Annotated[
-        str | None, typer.Option(help="Only since then: 2h, 3d, or an ISO 8601 time.", metavar="TIME")
+        str | None, typer.Option(help="Only since then: 2h, 3d, yesterday, or an ISO 8601 time.", metavar="TIME")
     ] = None,
     store: StorePath = None,
     form: Form = "text",
@@ -89,7 +89,7 @@ def _owners(name: str, store: str | None) -> frozenset[str]:
 
 
 def run_history(query: HistoryQuery, store: str | None, form: str, *, wide: bool = False) -> int:
-    from chronex.cli.store_session import read_store, read_store_now, store_watch, tell_troubles, troubles_of
+    from chronex.cli.store_session import print_troubles, read_store, read_store_now, store_watch, troubles_of
     from chronex.model.states import is_final
     from chronex.views.nodes import WATCHED
     from chronex.views.past_runs import past_occurrences
@@ -108,8 +108,8 @@ def run_history(query: HistoryQuery, store: str | None, form: str, *, wide: bool
         return _lines(JobZones(reading), found, reading if wide else None, watch), troubles
 
     (lines, troubles), _ = read_store_now(store, find)
-    print_painted(lines)
-    tell_troubles(troubles)
+    print_styled(lines)
+    print_troubles(troubles)
     if not lines:
         out("nothing in the history" + (" fits" if query.states or query.since_ms is not None else " yet"))
     return 0
@@ -184,10 +184,10 @@ def _row(front: str, state: str, took: str, reason: str, colour: str | None) -> 
 
 
 def _reason(occurrence: Occurrence) -> str:
-    from chronex.model.reasons import told_text
+    from chronex.model.reasons import shown_text
     from chronex.views.wording import state_words
 
-    words = [told_text(occurrence.reason)] if occurrence.reason else []
+    words = [shown_text(occurrence.reason)] if occurrence.reason else []
     if occurrence.errors:
         words.insert(0, f"{state_words(occurrence.state, occurrence.errors)} ({occurrence.errors}):")
     if occurrence.recovery and occurrence.started_ms is not None:

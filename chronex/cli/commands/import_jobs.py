@@ -149,13 +149,13 @@ def _read(source: str, paths: list[str], zone: Zone, options: ImportOptions) -> 
 
 def _machine(named: str, zone: Zone, options: ImportOptions) -> Import:
     """`/etc` is the machine's own; any other directory is a tree with an etc in it, or one that is an etc."""
-    from chronex.imports.whole_machine import Place, read_machine
+    from chronex.imports.whole_machine import MachineFiles, read_machine
 
     path = Path(named).absolute()
     if not path.is_dir():
         raise UsageError(f"{terminal_safe(named)} is not a directory; name /etc, or the root of a machine's files")
-    place = Place(path, path / "etc") if (path / "etc").is_dir() else Place(path.parent, path)
-    return read_machine(place, zone, _program(options.cron, place.root))
+    machine = MachineFiles(path, path / "etc") if (path / "etc").is_dir() else MachineFiles(path.parent, path)
+    return read_machine(machine, zone, _program(options.cron, machine.root))
 
 
 def _program(cron: str | None, root: Path = Path("/")) -> CronProgram:
@@ -166,7 +166,8 @@ def _program(cron: str | None, root: Path = Path("/")) -> CronProgram:
 
 def _crontabs(paths: list[str], zone: Zone, options: ImportOptions) -> Import:
     """Any number of crontabs as one import; their jobs get names that differ."""
-    from chronex.imports.crontab import CronHost, CrontabFile, MailChannels, read_crontab
+    from chronex.imports.cron_host import CronHost
+    from chronex.imports.crontab import CrontabFile, MailChannels, read_crontab
     from chronex.imports.import_result import Import, JobNames
     from chronex.lint.cron_programs import program_of_file
 
@@ -178,7 +179,8 @@ def _crontabs(paths: list[str], zone: Zone, options: ImportOptions) -> Import:
         label = path if len(paths) > 1 else ""
         has_user, stem = _has_user(path, text, options.kind), Path(path).name if label else ""
         is_here = not path or Path(path).absolute().is_relative_to("/etc")
-        host = CronHost.of_tree(Path("/"), Path("/etc"))._replace(knows_accounts=is_here)
+        etc = Path("/etc") if is_here else None
+        host = CronHost.of_tree(Path("/"), Path("/etc"))._replace(knows_accounts=is_here, etc=etc)
         file = CrontabFile(has_user, None, program, label, stem, host)
         part = read_crontab(text, zone, file, names, mail)
         found.jobs.extend(part.jobs)

@@ -27,7 +27,9 @@ Targets = Annotated[
         metavar="PATH|EXPR…",
     ),
 ]
-LintForm = Annotated[str, typer.Option("--format", help="text, json, gcc, github or sarif.", metavar="FORMAT")]
+LintForm = Annotated[
+    str, typer.Option("--format", help="text, json, gcc, github, gitlab or sarif.", metavar="FORMAT")
+]
 Select = Annotated[
     list[str] | None, typer.Option(help="Only these codes or their beginnings (W11,E).", metavar="CODE,…")
 ]

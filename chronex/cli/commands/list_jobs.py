@@ -8,10 +8,10 @@ import typer
 
 from chronex.cli.options import StorePath, UsageError, choose
 from chronex.cli.output import (
-    DEFAULT_WIDTH,
     columns,
     cut,
     hinted,
+    is_shown_at_a_terminal,
     out,
     padded,
     paint,
@@ -55,7 +55,7 @@ def list_jobs(
 
 
 def run_list(store: str | None, form: str, filter_text: str) -> int:
-    from chronex.cli.store_session import read_store_now, store_watch, tell_troubles, troubles_of
+    from chronex.cli.store_session import print_troubles, read_store_now, store_watch, troubles_of
     from chronex.views.filters import parse_filter
     from chronex.views.jobs import rows_of
 
@@ -76,7 +76,7 @@ def run_list(store: str | None, form: str, filter_text: str) -> int:
         out(hinted("no jobs yet; write a chronex.toml and run: chronex apply"))
     else:
         _print_table(found, len(rows), now_ms, shown_zone(), watch)
-        tell_troubles(troubles)
+        print_troubles(troubles)
     return 0
 
 
@@ -105,9 +105,12 @@ def _print_table(rows: list[Row], total: int, now_ms: int, zone: Zone, watch: Wa
 
 
 def _columns_that_fit(widths: list[int]) -> int:
-    """On a narrow terminal the schedule is left out first, then the last run, then the next one; `show` has them."""
+    """On a narrow terminal the schedule is left out first, then the last run, then the next one; `show` has them.
+
+    Where nobody's terminal would wrap the lines, none is left out.
+    """
     available = columns()
-    if available >= DEFAULT_WIDTH or sum(widths) + 4 + _LEAST_SCHEDULE <= available:
+    if not is_shown_at_a_terminal() or sum(widths) + 4 + _LEAST_SCHEDULE <= available:
         return 5
     return next((count for count in (4, 3) if sum(widths[:count]) + count - 1 <= available), 2)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from chronex.cli.options import Form, StorePath, UsageError, check_format, choose, store_place
+from chronex.cli.options import Form, StorePath, UsageError, check_format, choose, store_location
 from chronex.cli.output import err, out, paint, print_json
 from chronex.text.terminal import terminal_safe
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chronex.model.occurrence import Attempt
     from chronex.run.attempt_log import LogReader
     from chronex.storage.records import Reading
-    from chronex_store.opening import OpenedStore, StorePlace
+    from chronex_store.opening import OpenedStore, StoreLocation
 
 _POLL_S = 0.2
 _KINDS = ("occ_", "run_", "attempt_")
@@ -44,10 +44,10 @@ def logs(
         bool, typer.Option("-i", "--ignore-case", help="Capital and small letters are the same.")
     ] = False,
     context: Annotated[
-        int, typer.Option("-C", "--context", help="So many lines around each.", metavar="N", min=0, max=1000)
+        int, typer.Option("-C", "--context", help="This many lines around each.", metavar="N", min=0, max=1000)
     ] = 0,
     since: Annotated[
-        str | None, typer.Option(help="Only runs since: 7d (ago), or an ISO 8601 time.", metavar="TIME")
+        str | None, typer.Option(help="Only runs since: 7d (ago), yesterday, or an ISO 8601 time.", metavar="TIME")
     ] = None,
     until: Annotated[str | None, typer.Option(help="Only runs before it.", metavar="TIME")] = None,
     jobs: Annotated[
@@ -145,10 +145,10 @@ def run_logs(options: LogsOptions, store: str | None, form: str, *, follow: bool
     from chronex_store.opening import state_directory
 
     with open_store(store) as opened:
-        place = store_place(store)
+        location = store_location(store)
         attempts = opened.view(lambda tx: _attempts(Reading(tx), options))
-        elsewhere = _elsewhere(opened, place, attempts)
-        reader = LogReader(state_directory(place) / "logs")
+        elsewhere = _elsewhere(opened, location, attempts)
+        reader = LogReader(state_directory(location) / "logs")
         try:
             if form == "json":
                 print_json([_log_json(opened, reader, attempt, options, elsewhere) for attempt in attempts])
@@ -157,7 +157,7 @@ def run_logs(options: LogsOptions, store: str | None, form: str, *, follow: bool
             elif elsewhere:
                 return _print_elsewhere(opened, reader, attempts, options, elsewhere)
             else:
-                _print_all(reader, attempts, options)
+                return _print_all(reader, attempts, options)
         finally:
             reader.close()
     return 0
@@ -168,13 +168,26 @@ def run_logs(options: LogsOptions, store: str | None, form: str, *, follow: bool
 
 def _attempts(reading: Reading, options: LogsOptions) -> list[Attempt]:
     """The attempts in the order in which they began; UsageError where none matches."""
-    found = _attempts_named(reading, options.what)
-    found = [a for a in found if options.task in (None, a.task) and options.number in (None, a.number)]
+    there = _attempts_named(reading, options.what)
+    found = [a for a in there if options.task in (None, a.task) and options.number in (None, a.number)]
     if not found:
-        raise UsageError(
-            f"no attempt of {options.what!r} fits; chronex history {options.what} --format json shows them"
-        )
+        raise UsageError(_no_attempt(options, there))
     return sorted(found, key=lambda attempt: (attempt.created_ms, attempt.task, attempt.number))
+
+
+def _no_attempt(options: LogsOptions, there: list[Attempt]) -> str:
+    """What was asked for in vain, and what there is instead."""
+    tasks = sorted({attempt.task for attempt in there})
+    if options.task is not None and options.task not in tasks and tasks:
+        from chronex.text.suggestions import nearest
+
+        meant = nearest(options.task, tasks)
+        hint = f"did you mean {meant}?" if meant else f"there are attempts of {', '.join(tasks)}"
+        return f"--task: {options.what} has no attempt of a task {options.task!r}; {hint}"
+    numbers = [attempt.number for attempt in there if options.task in (None, attempt.task)]
+    if options.number is not None and numbers:
+        return f"--attempt: {options.what} has no attempt {options.number}; the last one is {max(numbers)}"
+    return f"no attempt of {options.what!r} is on record; chronex history {options.what} shows its runs"
 
 
 def _attempts_named(reading: Reading, what: str) -> list[Attempt]:
@@ -182,8 +195,8 @@ def _attempts_named(reading: Reading, what: str) -> list[Attempt]:
 
     if "@" not in what and not what.startswith(_KINDS):
         return _latest(reading, what)
-    place = find(reading, what)
-    attempts = reading.attempts(place.job, place.nominal_ms, place.task or None)
+    location = find(reading, what)
+    attempts = reading.attempts(location.job, location.nominal_ms, location.task or None)
     if what.startswith("attempt_"):
         return [attempt for attempt in attempts if attempt.id.startswith(what)]
     return attempts
@@ -210,17 +223,27 @@ def _latest(reading: Reading, job: str) -> list[Attempt]:
 # -- what they wrote ----------------------------------------------------------------------------------------------
 
 
-def _print_all(reader: LogReader, attempts: list[Attempt], options: LogsOptions) -> None:
+def _print_all(reader: LogReader, attempts: list[Attempt], options: LogsOptions) -> int:
+    """1 where an attempt has written something that is not there any more."""
     from chronex.model.reasons import words_beyond
     from chronex.model.states import AttemptState
+    from chronex.text.sizes import rough_size
 
+    code = 0
     for attempt in attempts:
         if len(attempts) > 1:
             out(paint(f"== {_heading(attempt)} ==", "bold"))
-        _write(_tail(_whole(reader, attempt), options.lines), raw=options.raw)
+        found = _whole(reader, attempt)
+        _write(_tail(found, options.lines), raw=options.raw)
+        if attempt.log_bytes and not found and attempt.state is not AttemptState.RUNNING:
+            code = 1
+            size = rough_size(attempt.log_bytes)
+            gone = f"its log of {size} is not here: it was removed, or stayed with another store"
+            err(terminal_safe(f"{_heading(attempt)}; {gone}"))
         if not attempt.log_bytes and attempt.state is not AttemptState.RUNNING and len(attempts) == 1:
             more = words_beyond(attempt.reason, attempt.error)
             err(terminal_safe(f"{_heading(attempt)}; no output{f': {more}' if more else ''}"))
+    return code
 
 
 def _heading(attempt: Attempt) -> str:
@@ -276,17 +299,18 @@ def _log_json(
 # -- on another machine -------------------------------------------------------------------------------------------
 
 
-def _elsewhere(store: OpenedStore, place: StorePlace, attempts: list[Attempt]) -> dict[str, RemoteLog]:
-    """The attempts that another machine ran: a log stays where its command ran."""
+def _elsewhere(store: OpenedStore, location: StoreLocation, attempts: list[Attempt]) -> dict[str, RemoteLog]:
+    """The attempts that another machine ran: a log stays where its command ran.
+
+    A directory has such attempts where it is a copy of a store that machines shared.
+    """
     from pathlib import Path
 
-    if isinstance(place, Path):
-        return {}
     from chronex.cli.remote_logs import RemoteLog
     from chronex.storage.records import Reading
     from chronex_store.opening import host_identity, state_directory
 
-    here = host_identity(state_directory(place), create=False)
+    here = "" if isinstance(location, Path) else host_identity(state_directory(location), create=False)
     nodes = {node.id: node for node in store.view(lambda tx: Reading(tx).nodes())}
     found = [RemoteLog(one, nodes[one.owner]) for one in attempts if one.owner in nodes]
     return {one.attempt.id: one for one in found if one.node.host_id != here}
@@ -310,7 +334,7 @@ def _print_elsewhere(
     for attempt in attempts:
         remote = elsewhere.get(attempt.id)
         if remote is None:
-            _print_all(reader, [attempt], options)
+            code |= _print_all(reader, [attempt], options)
             continue
         if len(attempts) > 1:
             out(paint(f"== {_heading(attempt)}, on {terminal_safe(remote.name)} ==", "bold"))

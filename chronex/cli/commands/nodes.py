@@ -11,6 +11,7 @@ from chronex.cli.output import hinted, out, padded, paint, print_json, print_res
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
+    from chronex.model.records import Node
     from chronex.timing.zones import Zone
     from chronex.views.nodes import NodeRow
 
@@ -53,13 +54,19 @@ def run_action(action: str, name: str, store: str | None, form: str) -> int:
         actor = session.actor
         if action == "forget":
             node = session.change(lambda records: forget_node(records, name, actor), use_reserve=True)
-            told = "given up: what it had started is taken over by the next look of another node"
+            text = "given up: what it had started is taken over by the next look of another node"
         else:
             draining = action == "drain"
             node = session.change(lambda records: drain_node(records, name, actor, draining=draining))
-            told = "begins nothing more; what runs there goes on" if draining else "begins work again"
-    print_result(form, lambda: {"node": node.id, "host": node.host, "action": action}, lambda: [f"{node.id}: {told}"])
+            text = _drained_text(node, draining=draining)
+    print_result(form, lambda: {"node": node.id, "host": node.host, "action": action}, lambda: [f"{node.id}: {text}"])
     return 0
+
+
+def _drained_text(node: Node, *, draining: bool) -> str:
+    if node.stopped_ms is not None:
+        return f"has stopped; once it is back it begins {'nothing' if draining else 'work'}"
+    return "begins nothing more; what runs there goes on" if draining else "begins work again"
 
 
 def run_nodes(store: str | None, form: str, *, every: bool) -> int:

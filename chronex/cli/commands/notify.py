@@ -97,9 +97,9 @@ def run_list(config: str | None, store: str | None, form: str) -> int:
     if not found:
         out('no channels; write [notify.ops] with mail = "…" into the job file, and notify = ["ops"] into a job')
     for channel, jobs in found.values():
-        told = f"{len(jobs)} job{'s' if len(jobs) != 1 else ''}" if jobs else "no job that is applied"
+        text = f"{len(jobs)} job{'s' if len(jobs) != 1 else ''}" if jobs else "no job that is applied"
         form_of = f", {channel.template}" if channel.kind == "webhook" else ""
-        out(terminal_safe(f"{channel.name:<16} {channel.kind}{form_of}: {channel.shown_target}  ({told})"))
+        out(terminal_safe(f"{channel.name:<16} {channel.kind}{form_of}: {channel.shown_target}  ({text})"))
         row = rows.get(channel.name)
         if row is not None:
             out(paint(f"{'':<16} {_deliveries(row)}", "red" if row.undeliverable or row.state.tries else "dim"))
@@ -287,9 +287,9 @@ def run_change(action: str, name: str, store: str | None, form: str, *, every: b
         actor = str(session.actor)
         if action == "retry":
             count = session.change(lambda records: outbox.retry(records, name, actor))
-            told = f"{count} for {name}: tried again within seconds where a daemon runs"
+            text = f"{count} for {name}: tried again within seconds where a daemon runs"
         else:
             count = session.change(lambda records: outbox.drop(records, name, actor, only_undeliverable=not every))
-            told = f"{count} for {name} dropped"
-    print_result(form, lambda: {"channel": name, "action": action, "count": count}, lambda: [told])
+            text = f"{count} for {name} dropped"
+    print_result(form, lambda: {"channel": name, "action": action, "count": count}, lambda: [text])
     return 0

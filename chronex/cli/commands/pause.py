@@ -85,9 +85,9 @@ def run_resume(job: str, store: str | None, form: str, *, every: bool = False, t
 
         resumed = session.change(go_on)
         # Of many, only those that were paused are worth a line.
-        told = [pair for pair in resumed if is_one or pair[0].progress.paused]
-        lines = [_resumed_line(before, after) for before, after in told] or ["none of them was paused"]
-        print_result(form, lambda: _json([after for _, after in told], is_one=is_one), lambda: lines)
+        shown = [pair for pair in resumed if is_one or pair[0].progress.paused]
+        lines = [_resumed_line(before, after) for before, after in shown] or ["none of them was paused"]
+        print_result(form, lambda: _json([after for _, after in shown], is_one=is_one), lambda: lines)
         return 0
 
 

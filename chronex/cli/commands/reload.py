@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from chronex.model.event import Event
 
 _ANSWERS_WITHIN_MS = 600_000  # a hundred thousand jobs take a while
-_TOLD_EVERY_MS = 10_000
+_REPORT_EVERY_MS = 10_000
 _ANSWERS = ("ConfigurationApplied", "ConfigurationRejected")
 _CHANGES = {"new": "new", "overridden": "changed", "orphaned": "removed", "preserved": "unchanged"}
 
@@ -69,7 +69,7 @@ def _ask(session: StoreSession) -> Event | None:
 def _answer(session: StoreSession, since: int) -> Event | None:
     from chronex.storage.journal import tail
 
-    began = told = session.store.now()
+    began = reported = session.store.now()
     while session.daemon_pid is not None and session.store.now() - began < _ANSWERS_WITHIN_MS:
         seen = session.store.wait(-1, 0)
         while page := session.store.view(partial(tail, after=since)):
@@ -77,8 +77,8 @@ def _answer(session: StoreSession, since: int) -> Event | None:
             for _, event in page:
                 if event.name in _ANSWERS:
                     return event
-        if session.store.now() - told >= _TOLD_EVERY_MS:
-            told = session.store.now()
+        if session.store.now() - reported >= _REPORT_EVERY_MS:
+            reported = session.store.now()
             err("waiting for the daemon")
         session.store.wait(seen, 1.0)
     return None

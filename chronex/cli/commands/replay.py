@@ -130,9 +130,13 @@ def run_replay(chosen: str | PastFilter, how: HowToReplay, *, yes: bool, store: 
 
 
 def _offer(session: StoreSession, job: str) -> list[str]:
-    """The jobs that follow it are not run again by themselves: who replays may want that, or not."""
-    children = session.read(lambda reading: reading.children(job))
-    return [f"{', '.join(children)} would follow it: replay --with-children runs that too"] if children else []
+    """The jobs that follow it are not run again by themselves: who replays may want that, or not. One that has a
+    schedule waits for it at its own times, and is no part of that."""
+    children = session.read(
+        lambda reading: [name for name in reading.children(job) if (child := reading.job(name)) and child.follows]
+    )
+    them = "those" if len(children) > 1 else "that"
+    return [f"{', '.join(children)} would follow it: replay --with-children runs {them} too"] if children else []
 
 
 def _originals(reading: Reading, chosen: str | PastFilter) -> list[Occurrence]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chronex.cli.options import Form, StorePath, UsageError, check_format
-from chronex.cli.output import JobZones, paint, print_json, print_painted, time_text
+from chronex.cli.output import JobZones, paint, print_json, print_styled, time_text
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from chronex.model.occurrence import Occurrence
     from chronex.storage.records import Reading
     from chronex.timing.zones import Zone
+    from chronex.views.nodes import LeftAttempt
+
+    Left = dict[str, LeftAttempt]  # by task
 
 _KINDS = ("occ_", "run_", "attempt_")
 # The newest occurrences may all have been skipped; the search for one that ran ends after this many.
@@ -47,19 +50,20 @@ def report(
 def run_report(what: str, store: str | None, form: str) -> int:
     import msgspec
 
-    from chronex.cli.store_session import read_store
+    from chronex.cli.store_session import read_store_now, store_watch
     from chronex.engine.execution_report import report_of
 
-    def find(reading: Reading) -> tuple[Report, Zone]:
+    def find(reading: Reading, now_ms: int) -> tuple[Report, Zone, list[LeftAttempt]]:
         occurrence = _occurrence(reading, what)
         zone = JobZones(reading).of(occurrence.job, occurrence.version)
-        return report_of(reading, reading.version_run(occurrence), occurrence), zone
+        left = store_watch(reading, now_ms).left_of(occurrence.job, occurrence.nominal_ms)
+        return report_of(reading, reading.version_run(occurrence), occurrence), zone, left
 
-    found, zone = read_store(store, find)
+    (found, zone, left), _ = read_store_now(store, find)
     if form == "json":
         print_json(msgspec.to_builtins(found))
     else:
-        print_painted(_lines(found, zone))
+        print_styled(_lines(found, zone, {one.attempt.task: one for one in left}))
     return 0
 
 
@@ -77,17 +81,20 @@ def _occurrence(reading: Reading, what: str) -> Occurrence:
     return next((one for one in newest if one.started_ms is not None), newest[0])
 
 
-def _lines(report: Report, zone: Zone) -> list[str]:
-    return list(_head(report, zone)) + [line for task in report.tasks for line in _task(task, zone)] + [_sum(report)]
+def _lines(report: Report, zone: Zone, left: Left) -> list[str]:
+    tasks = (line for task in report.tasks for line in _task(task, zone, left.get(task.task)))
+    return [*_head(report, zone, left), *tasks, _sum(report)]
 
 
-def _head(report: Report, zone: Zone) -> Iterator[str]:
+def _head(report: Report, zone: Zone, left: Left) -> Iterator[str]:
     from chronex.text.durations import brief_duration
 
     took = "" if report.duration_ms is None else f" after {brief_duration(report.duration_ms)}"
     why = f": {terminal_safe(report.reason)}" if report.reason else ""
     yield f"{paint(report.job, 'bold')}  {report.occurrence}"
-    yield f"status     {_status(report.status)}{took}{why}"
+    # Nobody watches what a scheduler that is gone has left: it is not said to run unless its command is seen.
+    is_unknown = bool(left) and not any(one.is_alive for one in left.values())
+    yield f"status     {'unknown' if is_unknown else _status(report.status)}{took}{why}"
     yield f"scheduled  {time_text(report.nominal_ms, zone)}"
     if report.started_ms is not None:
         late = f", {brief_duration(report.wait_ms)} after it was due" if report.wait_ms else ""
@@ -105,12 +112,15 @@ def _head(report: Report, zone: Zone) -> Iterator[str]:
         yield f"asked      {terminal_safe(', '.join(asked))}"
 
 
-def _task(task: TaskReport, zone: Zone) -> Iterator[str]:
+def _task(task: TaskReport, zone: Zone, left: LeftAttempt | None) -> Iterator[str]:
     from chronex.text.durations import brief_duration
 
     took = "" if task.duration_ms is None else f" after {brief_duration(task.duration_ms)}"
     why = f": {terminal_safe(task.reason)}" if task.reason else ""
-    yield f"task       {paint(terminal_safe(task.task), 'bold')}  {_status(task.status)}{took}{why}"
+    status = f"{_status(task.status)}{took}{why}"
+    if left is not None:
+        status = f"{_status(task.status) if left.is_alive else 'unknown'}: {left.words}"
+    yield f"task       {paint(terminal_safe(task.task), 'bold')}  {status}"
     facts = [_many(task.attempts, "attempt")]
     facts += [f"on failure {task.on_failure}"] if task.on_failure else []
     facts += [f"ran {brief_duration(task.running_ms)}, paused {brief_duration(task.pausing_ms)}"] * bool(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chronex.cli.options import Config, StorePath, UsageError, choose, is_named, job_file_path, store_place
+from chronex.cli.options import Config, StorePath, UsageError, choose, is_named, job_file_path, store_location
 from chronex.text.durations import parse_duration
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def run_daemon(
             log_event(logging.getLogger(__name__), "no job file", fields)
         groups = found.groups if found is not None else None
         return run_headless(
-            store_place(store), jobs, settings, once=once, seconds=seconds, file=file, foreground=foreground,
+            store_location(store), jobs, settings, once=once, seconds=seconds, file=file, foreground=foreground,
             groups=groups,
         )  # fmt: skip
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chronex.cli.options import Config, StorePath, UsageError, is_named, job_file_path, store_place
+from chronex.cli.options import Config, StorePath, UsageError, is_named, job_file_path, store_location
 from chronex.cli.output import err, out
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
     from chronex.cli.service_units import Manager, Service
-    from chronex_store.opening import StorePlace
+    from chronex_store.opening import StoreLocation
 
 service = typer.Typer(
     help="Run Chronex as a service of your user: systemd on Linux, launchd on macOS.",
@@ -66,10 +66,10 @@ def run_install(config: str | None, store: str | None, *, dry_run: bool, no_star
     """Write the unit and start it. Repeating it brings the unit up to date."""
     from chronex.cli.service_units import Service, manager_of
 
-    place = store_place(store)
+    location = store_location(store)
     job_file: Path | None = job_file_path(config).absolute()
     if job_file is not None and not job_file.is_file():
-        if isinstance(place, Path) or is_named(config):
+        if isinstance(location, Path) or is_named(config):
             raise UsageError(
                 f"no job file at {terminal_safe(str(job_file))}; chronex init --config writes a starter there"
             )
@@ -77,10 +77,10 @@ def run_install(config: str | None, store: str | None, *, dry_run: bool, no_star
     service = Service(
         program=program(),
         job_file=job_file,
-        store=_named_store(place),
+        store=_named_store(location),
         path=os.environ.get("PATH", os.defpath),
-        log=_log_of(place),
-        environment=() if isinstance(place, Path) else _of_node(os.environ),
+        log=_log_of(location),
+        environment=() if isinstance(location, Path) else _of_node(os.environ),
     )
     manager = manager_of(Path.home(), os.environ, is_of_system=system)
     if dry_run:
@@ -101,24 +101,24 @@ def _of_node(environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple((name, environ[name]) for name in _NODE_VARIABLES if environ.get(name))
 
 
-def _named_store(place: StorePlace) -> str:
+def _named_store(location: StoreLocation) -> str:
     """As the command of the service names it: everybody can read the command of a process."""
-    if isinstance(place, Path):
-        return str(place.absolute())
-    if place.parameters.get("password"):
+    if isinstance(location, Path):
+        return str(location.absolute())
+    if location.parameters.get("password"):
         raise UsageError(
             "the address of the store has a password, and everybody could read it in the command of the service; "
             "put it into ~/.pgpass, and leave it out of --store and CHRONEX_STORE"
         )
-    return place.shown
+    return location.shown
 
 
-def _log_of(place: StorePlace) -> Path:
+def _log_of(location: StoreLocation) -> Path:
     from chronex_store.opening import state_directory
 
-    if isinstance(place, Path):
-        return place.absolute().parent / "service.log"
-    return state_directory(place).absolute() / "service.log"
+    if isinstance(location, Path):
+        return location.absolute().parent / "service.log"
+    return state_directory(location).absolute() / "service.log"
 
 
 def program() -> tuple[str, ...]:

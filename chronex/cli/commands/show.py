@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chronex.cli.options import Form, StorePath, check_format
-from chronex.cli.output import hinted, out, print_json, print_painted, time_text, timed, zone_of
+from chronex.cli.output import hinted, out, print_json, print_styled, time_text, timed, zone_of
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def show(
 
 def run_show(name: str, store: str | None, form: str) -> int:
     from chronex.cli.job_output import detail_json, detail_lines
-    from chronex.cli.store_session import read_store_now, store_watch, tell_troubles, troubles_of
+    from chronex.cli.store_session import print_troubles, read_store_now, store_watch, troubles_of
     from chronex.engine.commands.names import job_named
     from chronex.views.jobs import detail_of, with_usage
 
@@ -56,8 +56,8 @@ def run_show(name: str, store: str | None, form: str) -> int:
     if form == "json":
         print_json(detail_json(detail))
     else:
-        print_painted(detail_lines(detail, now_ms, zone_of(detail.job), watch))
-        tell_troubles(troubles)
+        print_styled(detail_lines(detail, now_ms, zone_of(detail.job), watch))
+        print_troubles(troubles)
     return 0
 
 
@@ -78,7 +78,7 @@ def run_graph(name: str, store: str | None, form: str) -> int:
     if form == "json":
         print_json(graph_json(graph))
     else:
-        print_painted(graph_lines(graph, zone_of(job)))
+        print_styled(graph_lines(graph, zone_of(job)))
     return 0
 
 

@@ -18,9 +18,9 @@ from chronex.cli.options import (
     check_format,
     choose_zone,
     read_instant,
-    store_place,
+    store_location,
 )
-from chronex.cli.output import err, out, padded, print_json, print_painted, time_text, timed, wants_unicode
+from chronex.cli.output import err, out, padded, print_json, print_styled, time_text, timed, wants_unicode
 from chronex.text.durations import DAY_MS, format_duration, parse_duration
 from chronex.text.instants import SHORT_WEEKDAYS
 from chronex.text.terminal import terminal_safe
@@ -119,7 +119,7 @@ def run_simulate(options: SimulateOptions) -> int:
     source = f"{len(takes)} duration{'' if len(takes) == 1 else 's'} known, {format_duration(default)} for the others"
     out(f"{time_text(begin, zone)} to {time_text(span.end_ms, zone)}, times in {zone.name}; {source}")
     out()
-    print_painted([*_lines(counted, zone), *_ways(ways)])
+    print_styled([*_lines(counted, zone), *_ways(ways)])
     return 0
 
 
@@ -135,8 +135,12 @@ def _critical_paths(
 ) -> CriticalPaths:
     from chronex.views.job_graph import longest_path, usual_path
 
-    several = [job for job in jobs if len(job.tasks) > 1]
-    paths = {job.id: usual_path(job, measured.get(job.id, {}), default_ms) for job in several}
+    def path_of(job: Job) -> UsualPath:
+        """Where no task has been measured, those of the path share what the job is played with."""
+        takes_ms, tasks = takes.get(job.id, default_ms), measured.get(job.id, {})
+        return usual_path(job, tasks, default_ms if tasks else takes_ms // max(len(usual_path(job, {}, 1).names), 1))
+
+    paths = {job.id: path_of(job) for job in jobs if len(job.tasks) > 1}
     after = {job.id: job.after for job in jobs}
     chain = longest_path(list(after), lambda name: after[name], lambda name: takes.get(name, default_ms))
     return CriticalPaths(paths, chain)
@@ -209,17 +213,17 @@ def _measured(store: str | None, jobs: Sequence[Job]) -> Measured:
     """The median of each job's latest runs, where a store has some."""
     from chronex.storage.records import Reading
     from chronex.views.job_graph import usual_task_durations
-    from chronex_store.opening import open_place
+    from chronex_store.opening import open_location
 
-    place = store_place(store)
-    if isinstance(place, Path) and not place.exists():
+    location = store_location(store)
+    if isinstance(location, Path) and not location.exists():
         return Measured({}, {})
 
     def read(reading: Reading) -> Measured:
         tasks = {job.id: usual_task_durations(reading, job) for job in jobs if len(job.tasks) > 1}
         return Measured(_medians(reading, jobs), tasks)
 
-    with open_place(place, create=False) as opened:
+    with open_location(location, create=False) as opened:
         return opened.view(lambda tx: read(Reading(tx)))
 
 

@@ -306,13 +306,13 @@ def _running_lines(found: StoreStatus, now_ms: int, zone: Zone) -> Iterator[str]
     for left in watch.left[:MOST_LISTED]:
         since = f" since {moment(left.attempt.started_ms, now_ms, zone)}" if left.attempt.started_ms else ""
         yield f"  left     {terminal_safe(left.attempt.job)}{since}: {left.words}"
-    told = {one.attempt.job for one in watch.left} | {row.job.id for row in found.retrying}
-    for row in [row for row in found.running if row.job.id not in told][:MOST_LISTED]:
+    listed = {one.attempt.job for one in watch.left} | {row.job.id for row in found.retrying}
+    for row in [row for row in found.running if row.job.id not in listed][:MOST_LISTED]:
         since = (
             "" if row.running_since_ms is None else f" for {brief_duration(max(0, now_ms - row.running_since_ms))}"
         )
         yield f"  running  {_name(row.job)}{since}"
-    for one in [one for one in found.running_removed if one.job not in told][:MOST_LISTED]:
+    for one in [one for one in found.running_removed if one.job not in listed][:MOST_LISTED]:
         since = brief_duration(max(0, now_ms - (one.started_ms or now_ms)))
         yield f"  running  {one.job} for {since}, whose job is removed"
 
@@ -351,8 +351,8 @@ def _node_lines(found: StoreStatus, now_ms: int) -> Iterator[str]:
         yield from (f"           {concern_words(row, one)}" for one in row.concerns)
     for row in found.fallen[:MOST_LISTED]:
         when = f"{brief_duration(max(0, now_ms - (row.node.lost_ms or now_ms)))} ago"
-        told = "".join(concern_words(row, one) for one in row.concerns)
-        yield f"  given up {_called(row)}{row.node.id} on {row.node.host}, {when}: {told}"
+        concerns = "".join(concern_words(row, one) for one in row.concerns)
+        yield f"  given up {_called(row)}{row.node.id} on {row.node.host}, {when}: {concerns}"
 
 
 def _called(row: NodeRow) -> str:

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
     from chronex.cli.store_session import StoreSession
     from chronex.model.records import Node
-    from chronex.storage.records import Reading
+    from chronex.storage.records import Reading, Records
 
 _ANSWERS_WITHIN_MS = 60_000
-_TOLD_EVERY_MS = 10_000
+# A daemon that begins is on record soon; a service manager may begin a new one where the old one has ended.
+_BEGINS_WITHIN_MS = 10_000
+_REPORT_EVERY_MS = 10_000
 _POLL_S = 0.2
 
 
@@ -27,7 +29,8 @@ def stop(
     drain: Annotated[bool, typer.Option("--drain", help="Begin nothing, and wait for what runs.")] = False,
     cancel: Annotated[bool, typer.Option("--cancel", help="Stop what runs: TERM, then KILL.")] = False,
     duration: Annotated[
-        str | None, typer.Option("--for", help="Drain for so long; what still runs then goes on.", metavar="DURATION")
+        str | None,
+        typer.Option("--for", help="Drain for at most this long; what still runs then goes on.", metavar="DURATION"),
     ] = None,
     store: StorePath = None,
     form: Form = "text",
@@ -70,7 +73,7 @@ def run_stop(mode: str, within_ms: int | None, store: str | None, form: str) -> 
             err(f"process {node.process.pid} has been asked to stop and has not ended; look at its log")
             return 1
         running = _running(session, node)
-        print_result(form, lambda: {"stopped": True, "running": len(running)}, lambda: _told(running))
+        print_result(form, lambda: {"stopped": True, "running": len(running)}, lambda: _stopped_lines(running))
         return 0
 
 
@@ -78,12 +81,14 @@ def run_restart(store: str | None, form: str) -> int:
     """0 when the new daemon works; 1 when there is none."""
     from chronex.cli.store_session import open_session
     from chronex.engine.commands.nodes import RESTART
+    from chronex.run import is_alive
+    from chronex.views.troubles import start_command
 
     with open_session(store) as session:
         asked_ms = session.store.now()
         before = _ask(session, RESTART, None)
         if before is None:
-            err("no daemon runs on this store; start one with: chronex run")
+            err(terminal_safe(f"no daemon runs on this store; start one with: {session.read(start_command)}"))
             return 1
         found: list[Node] = []
 
@@ -94,7 +99,7 @@ def run_restart(store: str | None, form: str) -> int:
             ]
             return bool(found)
 
-        if not _until(session, before, has_answer, _ANSWERS_WITHIN_MS):
+        if not _until(session, before, has_answer, _ANSWERS_WITHIN_MS, lambda: not is_alive(before.process)):
             err("no new daemon has begun; look at the log of the old one, and run: chronex status")
             return 1
         if found[0].id == before.id:
@@ -113,25 +118,66 @@ def _ask(session: StoreSession, mode: str, within_ms: int | None) -> Node | None
     from chronex.engine import commands
     from chronex.run.process import signal_process
 
-    pid = session.daemon_pid
+    pid = _daemon_that_stays(session)
     if pid is None:
         return None
-    node = session.change(lambda records: commands.ask_to_stop(records, pid, mode, within_ms, session.actor))
-    signal_process(node.process, signal.SIGTERM)
+
+    def ask(records: Records) -> tuple[Node, bool]:
+        """The node, and whether the request is new: a restart that another has asked for already is waited for."""
+        before = {one.id: one.stop_asked_ms for one in records.nodes()}
+        asked = commands.ask_to_stop(records, pid, mode, within_ms, session.actor)
+        return asked, before.get(asked.id) != asked.stop_asked_ms
+
+    node, is_new = session.change(ask)
+    if is_new:
+        signal_process(node.process, signal.SIGTERM)
     return node
 
 
-def _until(session: StoreSession, node: Node, is_over: Callable[[], bool], limit_ms: int | None) -> bool:
-    """Wait, and say from time to time what for."""
+def _daemon_that_stays(session: StoreSession) -> int | None:
+    """The daemon's process. While one takes the place of another there is none for a moment: that is waited for."""
     import time
 
-    began = told = session.store.now()
+    began_ms = session.store.now()
+    while _is_changing(session) and session.store.now() - began_ms < _BEGINS_WITHIN_MS:
+        time.sleep(_POLL_S)
+    return session.daemon_pid
+
+
+def _is_changing(session: StoreSession) -> bool:
+    """A process holds the store and is on record as no working daemon, or has left it in order to begin anew."""
+    from chronex.engine.commands.nodes import RESTART
+    from chronex.run import is_alive
+
+    pid, nodes = session.daemon_pid, session.read(lambda reading: reading.nodes())
+    if pid is not None:
+        return not any(one.process.pid == pid and one.stopped_ms is None for one in nodes)
+    return any(one.stop_mode == RESTART and one.stopped_ms is not None and is_alive(one.process) for one in nodes)
+
+
+def _never() -> bool:
+    return False
+
+
+def _until(
+    session: StoreSession,
+    node: Node,
+    is_over: Callable[[], bool],
+    limit_ms: int | None,
+    is_hopeless: Callable[[], bool] = _never,
+) -> bool:
+    """Wait, and say from time to time what for; not for long where it `is_hopeless`."""
+    import time
+
+    began = reported = session.store.now()
     while not is_over():
         now = session.store.now()
         if limit_ms is not None and now - began > limit_ms:
             return False
-        if now - told >= _TOLD_EVERY_MS:
-            told = now
+        if is_hopeless() and (limit_ms is None or now - began < limit_ms - _BEGINS_WITHIN_MS):
+            began, limit_ms = now, _BEGINS_WITHIN_MS
+        if now - reported >= _REPORT_EVERY_MS:
+            reported = now
             err(f"waiting for {', '.join(_running(session, node)) or 'the daemon'}")
         time.sleep(_POLL_S)
     return True
@@ -154,7 +200,7 @@ def running_with(reading: Reading, node: Node) -> list[str]:
     return sorted({one.job for one in reading.active_attempts() if here is None or one.owner in here})
 
 
-def _told(running: list[str]) -> list[str]:
+def _stopped_lines(running: list[str]) -> list[str]:
     if not running:
         return ["stopped"]
     return [f"stopped; {', '.join(running)}: still running, and taken up by the next daemon"]

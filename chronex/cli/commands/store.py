@@ -63,31 +63,36 @@ def roles(store: StorePath = None) -> int:
 
 
 def _database(option: str | None) -> PostgresAddress:
-    from chronex.cli.options import store_place
+    from chronex.cli.options import store_location
 
-    place = store_place(option)
-    if isinstance(place, Path):
-        raise UsageError(f"{place} is a directory; this is for a store in a database: `chronex doctor` checks it")
-    return place
+    location = store_location(option)
+    if isinstance(location, Path):
+        raise UsageError(f"{location} is a directory; this is for a store in a database: `chronex doctor` checks it")
+    return location
 
 
 def run_migrate(address: PostgresAddress, form: str) -> int:
     """0 when the layout is the newest one, 1 when it waits for nodes."""
+    from chronex_store.opening import check_client
+
+    check_client(address)
     from chronex_store.postgres.pg_migration import migrate as migrate_tables
 
     done = migrate_tables(address)
     waits = list(done.waits_for)
-    told = f"layout {done.after}" if done.before == done.after else f"layout {done.before} is layout {done.after} now"
+    text = f"layout {done.after}" if done.before == done.after else f"layout {done.before} is layout {done.after} now"
     if waits:
-        told = f"prepared; restart these with this version, then run it again: {', '.join(waits)}"
+        text = f"prepared; restart these with this version, then run it again: {', '.join(waits)}"
     print_result(
-        form, lambda: {"before": done.before, "after": done.after, "waits_for": waits}, lambda: [terminal_safe(told)]
+        form, lambda: {"before": done.before, "after": done.after, "waits_for": waits}, lambda: [terminal_safe(text)]
     )
     return 1 if waits else 0
 
 
 def run_check(address: PostgresAddress, form: str) -> int:
-    from chronex_store.opening import open_postgres
+    from chronex_store.opening import check_client, open_postgres
+
+    check_client(address)
     from chronex_store.postgres.pg_checks import check as check_store
 
     with open_postgres(address, create=False) as opened:
@@ -109,11 +114,11 @@ def run_roles(address: PostgresAddress) -> int:
 
 def run_copy(source: str, target: str, form: str) -> int:
     from chronex_store.copying import copy_store
-    from chronex_store.opening import read_place
+    from chronex_store.opening import read_location
 
-    report = copy_store(read_place(source), read_place(target))
-    told = f"copied {report.rows} rows from {report.source} to {report.target}; its logs stayed where they were"
+    report = copy_store(read_location(source), read_location(target))
+    text = f"copied {report.rows} rows from {report.source} to {report.target}; its logs stayed where they were"
     print_result(
-        form, lambda: {"source": report.source, "target": report.target, "rows": report.rows}, lambda: [told]
+        form, lambda: {"source": report.source, "target": report.target, "rows": report.rows}, lambda: [text]
     )
     return 0

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chronex.cli.options import Form, StorePath, UsageError, check_format, store_place
+from chronex.cli.options import Form, StorePath, UsageError, check_format, store_location
 from chronex.cli.output import err, print_result
 
 if TYPE_CHECKING:
     from chronex.torture.campaign import CampaignSettings
     from chronex.torture.judgement import CampaignVerdict
+    from chronex_store.postgres.pg_address import PostgresAddress
 
 _SECONDS_A_ROUND = 5
 
@@ -21,11 +22,11 @@ def torture(
     rounds: Annotated[int, typer.Option(help="How many faults, one after the other.", metavar="N", min=1)] = 20,
     faults: Annotated[str, typer.Option("--faults", help="Only these, such as kill,stop,cut.", metavar="LIST")] = "",
     pace: Annotated[
-        int, typer.Option(help="So many times faster than usual do leases run out.", metavar="N", min=1, max=20)
+        int, typer.Option(help="How many times faster than usual leases run out.", metavar="N", min=1, max=20)
     ] = 10,
     seed: Annotated[int, typer.Option(help="Another campaign of the same kind.", metavar="N")] = 1,
     clusters: Annotated[
-        int, typer.Option(help="Share the rounds among so many clusters at a time.", metavar="N", min=1, max=16)
+        int, typer.Option(help="Share the rounds among this many clusters at a time.", metavar="N", min=1, max=16)
     ] = 1,
     upgrade_to: Annotated[
         str | None, typer.Option("--upgrade-to", help="Another chronex, for the fault upgrade.", metavar="PROGRAM")
@@ -44,13 +45,14 @@ def torture(
     Example: chronex torture --nodes 4 --rounds 50 --store postgresql://chronex@db.example/jobs
     """
     check_format(form)
+    location = _database(store)
     from chronex.torture.campaign import CampaignSettings
     from chronex.torture.node_faults import upgrade_to as upgrading
 
     chosen = tuple(part.strip() for part in faults.split(",") if part.strip())
     extra = {} if upgrade_to is None else {"upgrade": upgrading(_program(upgrade_to))}
     settings = CampaignSettings(nodes=nodes, rounds=rounds, pace=pace, seed=seed, faults=chosen, extra_faults=extra)
-    return run_torture(settings, store, form, clusters)
+    return run_torture(settings, location, form, clusters)
 
 
 def _program(name: str) -> str:
@@ -62,23 +64,30 @@ def _program(name: str) -> str:
     return found
 
 
-def run_torture(settings: CampaignSettings, store: str | None, form: str, clusters: int) -> int:
-    import tempfile
-    from pathlib import Path
-
-    from chronex.torture.clusters import run_clusters
+def _database(store: str | None) -> PostgresAddress:
+    from chronex_store.opening import check_client
     from chronex_store.postgres.pg_address import PostgresAddress
 
-    place = store_place(store)
-    if not isinstance(place, PostgresAddress):
+    location = store_location(store)
+    if not isinstance(location, PostgresAddress):
         raise UsageError(
             "torture needs a database that machines share: --store postgresql://user@host/database; "
             "one machine is tried by make torture"
         )
+    check_client(location)
+    return location
+
+
+def run_torture(settings: CampaignSettings, location: PostgresAddress, form: str, clusters: int) -> int:
+    import tempfile
+    from pathlib import Path
+
+    from chronex.torture.clusters import run_clusters
+
     _check_faults(settings)
     err(f"{settings.nodes} nodes, {settings.rounds} faults; this takes about {_minutes(settings, clusters)}")
     with tempfile.TemporaryDirectory(prefix="chronex-torture-", ignore_cleanup_errors=True) as directory:
-        verdict = run_clusters(lambda _number: place, Path(directory), settings, clusters, err)
+        verdict = run_clusters(lambda _number: location, Path(directory), settings, clusters, err)
     print_result(form, lambda: {"holds": verdict.holds, "findings": list(verdict.findings), **verdict.figures},
                  lambda: _lines(verdict))  # fmt: skip
     return 0 if verdict.holds else 1

@@ -35,10 +35,10 @@ def trigger(
     ttl: Annotated[str | None, typer.Option(help="How long the key lives (default: 1d).", metavar="DURATION")] = None,
     only: Annotated[list[str] | None, typer.Option(help="Only this task; may be repeated.", metavar="TASK")] = None,
     timeout: Annotated[
-        str | None, typer.Option(help="It may take so long, in place of the job's timeouts.", metavar="DURATION")
+        str | None, typer.Option(help="At most this long, instead of the job's timeouts.", metavar="DURATION")
     ] = None,
     retry: Annotated[
-        int | None, typer.Option(help="Try a failed task so often again.", metavar="N", min=0, max=1_000)
+        int | None, typer.Option(help="Retry a failed task at most this often.", metavar="N", min=0, max=1_000)
     ] = None,
     on_failure: Annotated[
         str | None, typer.Option(help="fail_fast, continue or retry_on_failure.", metavar="STRATEGY")

@@ -18,10 +18,10 @@ from chronex.cli.options import (
     choose_zone,
     job_file_path,
     read_file,
+    store_location,
     store_path,
-    store_place,
 )
-from chronex.cli.output import err, out, with_places
+from chronex.cli.output import err, out, with_store_options
 from chronex.text.terminal import terminal_safe
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def run_tui(options: TuiOptions) -> int:
     """Attach to a store, whether its engine runs, is stopped, or the store is not there yet."""
     from chronex_tui.data import StoreAt
 
-    return show_dashboard(options, StoreAt(store_place(options.store)))
+    return show_dashboard(options, StoreAt(store_location(options.store)))
 
 
 def _serve(options: TuiOptions, address: str) -> int:
@@ -131,8 +131,8 @@ def _serve(options: TuiOptions, address: str) -> int:
     if options.print or options.screenshot is not None:
         raise UsageError("--serve shows pages, --print and --screenshot one picture; use one of them")
     _check_choices(options)
-    place = store_place(options.store)
-    store = str(place.absolute()) if isinstance(place, Path) else options.store
+    location = store_location(options.store)
+    store = str(location.absolute()) if isinstance(location, Path) else options.store
     return serve_dashboard(replace(options, store=store), address)
 
 
@@ -143,7 +143,7 @@ def browser_session(options: Annotated[str, typer.Argument()]) -> int:
     from chronex_tui.data import StoreAt
 
     given = msgspec.json.decode(options, type=TuiOptions)
-    return show_dashboard(given, StoreAt(store_place(given.store)), in_browser=True)
+    return show_dashboard(given, StoreAt(store_location(given.store)), in_browser=True)
 
 
 def can_show_dashboard() -> bool:
@@ -158,9 +158,9 @@ def run_with_dashboard(config: str | None, store: str | None) -> int:
     from chronex.cli.commands.run import run_daemon
     from chronex.cli.dashboard_process import DashboardProcess
 
-    place = store_place(store)
-    if isinstance(place, Path):
-        foreground = DashboardProcess(place, config)
+    location = store_location(store)
+    if isinstance(location, Path):
+        foreground = DashboardProcess(location, config)
     else:
         named = store or os.environ[STORE_VARIABLE]
         foreground = DashboardProcess(None, config, {**os.environ, STORE_VARIABLE: named})
@@ -173,12 +173,12 @@ def dashboard(
     config: Annotated[str | None, typer.Argument()] = None,
 ) -> int:
     """What `chronex run` starts at a terminal: the dashboard of the daemon that has started this process."""
-    from chronex.cli.dashboard_process import OF_ENVIRONMENT, DaemonBeside
+    from chronex.cli.dashboard_process import OF_ENVIRONMENT, DaemonProcess
     from chronex_tui.data import StoreAt
 
-    daemon = DaemonBeside(pipe)
-    place = store_place(None) if store == OF_ENVIRONMENT else Path(store)
-    source = StoreAt(place)
+    daemon = DaemonProcess(pipe)
+    location = store_location(None) if store == OF_ENVIRONMENT else Path(store)
+    source = StoreAt(location)
     code = show_dashboard(TuiOptions(config=config), source, daemon)
     if not daemon.is_alive:
         err(f"chronex: the daemon has ended; start it again with: {_run_command(config, source)}")
@@ -269,7 +269,7 @@ def _dashboard_options(options: TuiOptions, zone: Zone, theme: str, source: Stor
         theme=theme,
         keys=_own_keys(options.config),
         store_option=_store_option(source),
-        hinted=lambda text: with_places(text, _store_option(source), ""),
+        hinted=lambda text: with_store_options(text, _store_option(source), ""),
     )
 
 

@@ -28,7 +28,8 @@ def why(
     time: Annotated[
         str | None,
         typer.Argument(
-            help="An ISO 8601 time or HH:MM in the job's zone, -2h, +1d, or an occurrence's id.", metavar="TIME"
+            help="An ISO 8601 time, HH:MM or yesterday HH:MM in the job's zone, -2h, +1d, or an occurrence's id.",
+            metavar="TIME",
         ),
     ] = None,
     store: StorePath = None,
@@ -44,7 +45,7 @@ def why(
 
 
 def run_why(job: str, time: str | None, store: str | None, form: str) -> int:
-    from chronex.cli.store_session import read_store_now, store_watch, tell_troubles, troubles_of
+    from chronex.cli.store_session import print_troubles, read_store_now, store_watch, troubles_of
 
     def ask(reading: Reading, now_ms: int) -> tuple[list[tuple[str, WhyAnswer]], list[Trouble]]:
         names = JobZones(reading)
@@ -60,7 +61,7 @@ def run_why(job: str, time: str | None, store: str | None, form: str) -> int:
         if index:
             out()
         _print(answer, name)
-    tell_troubles(troubles)
+    print_troubles(troubles)
     return 0
 
 
@@ -82,7 +83,9 @@ def answers_to(reading: Reading, job: str, time: str | None, now_ms: int, watch:
             parents = " and ".join(history.last.after)
             raise UsageError(f"nothing has happened to {job!r} yet: it follows {parents}; chronex why tells of those")
         if not found:
-            raise UsageError(f"nothing has happened to {job!r} yet and nothing will; chronex list shows its state")
+            raise UsageError(
+                f"{job} has never run, and its schedule has no time to come; chronex show {job} tells more"
+            )
         return found
     if time.startswith("occ_"):
         nominal = by_occurrence(reading, job, time)
@@ -100,7 +103,7 @@ def _at_time(reading: Reading, history: VersionHistory, time: str, now_ms: int, 
 
     chosen = read_time(time, zone_of(history.last), now_ms)
     if chosen is None:
-        hint = "write 2027-03-28T02:30, 02:30 (today), -2h, or an occurrence's id"
+        hint = "write 2027-03-28T02:30, 02:30 (today), yesterday 02:30, -2h, or an occurrence's id"
         raise UsageError(f"{time[:60]!r} is not a time; {hint}")
     answer = why_at(reading, history.last.id, instant_of(reading, history, chosen, now_ms), now_ms, watch)
     notes = clock_links(history.last, chosen)
@@ -118,7 +121,7 @@ def _unknown(reading: Reading, job: str) -> str:
     if not known:
         return f"no job {job[:60]!r}: the store has no jobs yet; write a chronex.toml and run: chronex apply"
     meant = nearest(job, known)
-    return f"no job {job[:60]!r}; " + (f"did you mean {meant}?" if meant else "chronex list shows them")
+    return f"no job {job[:60]!r}; " + (f"did you mean {meant}?" if meant else "`chronex list` shows them")
 
 
 def answer_json(answer: WhyAnswer) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from chronex.engine.commands.actor import Actor
 from chronex.engine.membership import seems_alive
 from chronex.errors import NotPossibleError
 from chronex.model.event import Event
-from chronex.model.records import Node
+from chronex.model.records import Node, newest_by_machine
 from chronex.storage.journal import append
 from chronex.storage.records import Records
 from chronex.text.suggestions import nearest
@@ -45,13 +45,16 @@ def forget_node(records: Records, name: str, actor: Actor) -> Node:
 
 
 def _named(records: Records, name: str) -> Node:
-    """By its name, its id or the beginning of it, or its host; of several the one that has not left yet."""
+    """By its name, its id or the beginning of it, or its host; of several the one that has not left yet.
+
+    Of daemons of one machine that have all left, the newest: the next one takes its place.
+    """
     nodes = records.nodes()
     exact = [node for node in nodes if node.id == name]
     found = exact or [node for node in nodes if node.id.startswith(name) or name in (node.host, node.name)]
     open_ones = [node for node in found if node.stopped_ms is None and node.refused_ms is None]
     lost = [node for node in found if node.lost_ms is not None and node.forgotten_ms is None]
-    found = (open_ones or lost or found) if len(found) > 1 else found
+    found = open_ones or list(newest_by_machine(lost or found).values())
     if len(found) == 1:
         return found[0]
     if found:
@@ -63,6 +66,8 @@ def _named(records: Records, name: str) -> Node:
 # Asking the daemon to stop or to restart: written to its node, and read by it when the signal comes.
 
 RESTART = "restart"
+# Whoever asked for one waits so long for it.
+_RESTARTS_WITHIN_MS = 60_000
 
 
 def ask_to_stop(records: Records, pid: int, mode: str, within_ms: int | None, actor: Actor) -> Node:
@@ -71,7 +76,18 @@ def ask_to_stop(records: Records, pid: int, mode: str, within_ms: int | None, ac
     if not found:
         raise NotPossibleError("the daemon has not begun yet; try again in a moment")
     node = max(found, key=lambda one: one.started_ms)
-    asked = replace(node, stop_mode=mode, stop_within_ms=within_ms, stop_by=str(actor), stop_refused="")
+    if mode == RESTART == node.stop_mode and records.now_ms - (node.stop_asked_ms or 0) < _RESTARTS_WITHIN_MS:
+        return node  # it is about to, and must not be asked twice: its successor would be, who is the same process
+    # One that was asked before tells by the time that it is asked anew.
+    asked_ms = max(records.now_ms, (node.stop_asked_ms or 0) + 1)
+    asked = replace(
+        node,
+        stop_mode=mode,
+        stop_within_ms=within_ms,
+        stop_by=str(actor),
+        stop_asked_ms=asked_ms,
+        stop_refused="",
+    )
     records.put(asked)
     data = {"node": node.id, "mode": mode, "by": str(actor)}
     append(records.tx, Event(name="SchedulerStopAsked", at_ms=records.now_ms, data=data))

@@ -43,7 +43,7 @@ _CHANGES = {f"Job{change.value.capitalize()}": change.value for change in Change
 
 def apply_jobs(
     store: Store,
-    wanted: Iterable[Job],
+    desired: Iterable[Job],
     now_ms: int,
     actor: str = "",
     *,
@@ -59,7 +59,7 @@ def apply_jobs(
     A job that did not change keeps its position in its schedule, so that applying twice is applying once. `basis` is
     the number of the journal's last event when the writer read the jobs; StaleUpdateError when jobs changed since.
     """
-    jobs, options = [absolute_schedule(job, now_ms) for job in wanted], UpdateOptions(policy, window_ms, owns)
+    jobs, options = [absolute_schedule(job, now_ms) for job in desired], UpdateOptions(policy, window_ms, owns)
 
     def write(tx: Transaction) -> list[Changed]:
         tx.expect({job.id for job in jobs})
@@ -89,8 +89,8 @@ def roll_back(store: Store, job_id: str, version: int, now_ms: int, actor: str =
         if version not in found:
             kept = ", ".join(str(number) for number in sorted(found))
             raise NotPossibleError(f"version {version} of {job_id} is not kept; there are {kept}")
-        wanted = replace(found[version].as_written(), source=found[version].source)
-        changes = plan_changes(records, [wanted], now_ms, UpdateOptions(owns=lambda job: False))
+        desired = replace(found[version].as_written(), source=found[version].source)
+        changes = plan_changes(records, [desired], now_ms, UpdateOptions(owns=lambda job: False))
         changed, *_ = write_changes(records, changes, actor, {"rolled_back_to": version})
         return changed
 

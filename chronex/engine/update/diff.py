@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from chronex.engine.admit import window_over_ms
 from chronex.engine.clock_steps import begun_at
 from chronex.engine.plan import NO_CHANCE, due_time, next_plan_ms
 from chronex.engine.update.calendar_changes import exclude_the_same, with_kept_calendars
 from chronex.engine.update.job_chains import refuse_broken_chains
-from chronex.engine.update.sources import JobSource, check_source, is_owned, no_place
+from chronex.engine.update.sources import JobSource, check_source, is_owned, no_position
 from chronex.errors import CustomScheduleError, DamagedRecordError
 from chronex.model.job import Counters, Job, JobProgress, JobVersion, check_new_name
 from chronex.model.occurrence import Occurrence
@@ -166,19 +167,19 @@ class UpdateOptions(NamedTuple):
     owns: Owns | JobSource = of_no_trigger_file
 
 
-def plan_changes(reading: Reading, wanted: Iterable[Job], now_ms: int, options: UpdateOptions) -> list[JobChange]:
+def plan_changes(reading: Reading, desired: Iterable[Job], now_ms: int, options: UpdateOptions) -> list[JobChange]:
     """One change for each wanted job, in their order, then one for each that is removed."""
     present = {job.id: job for job in reading.jobs(limit=_ALL_JOBS)}
-    wanted = _with_targets(wanted, present)
+    desired = _with_targets(desired, present)
     source = options.owns if isinstance(options.owns, JobSource) else None
     if source is not None:
-        wanted = [replace(job, source=source.name) for job in wanted]
-        for job in wanted:
+        desired = [replace(job, source=source.name) for job in desired]
+        for job in desired:
             check_source(present.get(job.id), source)
-    known = {job.id for job in wanted}
+    known = {job.id for job in desired}
     before = dict(present)
     begun = BegunNow(reading, now_ms)
-    changes = [_change(reading, present.pop(job.id, None), job, now_ms, options, begun) for job in wanted]
+    changes = [_change(reading, present.pop(job.id, None), job, now_ms, options, begun) for job in desired]
     removed = [
         job
         for job in present.values()
@@ -186,20 +187,20 @@ def plan_changes(reading: Reading, wanted: Iterable[Job], now_ms: int, options: 
     ]
     gone = {job.id for job in removed}
     kept = {name: job for name, job in present.items() if name not in gone}
-    after = {**kept, **{job.id: job for job in wanted}}
+    after = {**kept, **{job.id: job for job in desired}}
     if any(job.after for job in after.values()):
-        refuse_broken_chains(before, after, no_place if source is None else source.place_of_parent)
+        refuse_broken_chains(before, after, no_position if source is None else source.position_of_parent)
     return changes + [removal(reading, job) for job in removed]
 
 
-def _with_targets(wanted: Iterable[Job], present: Mapping[str, Job]) -> list[Job]:
+def _with_targets(desired: Iterable[Job], present: Mapping[str, Job]) -> list[Job]:
     """A job that runs on each node is wanted for every node that has it, in the same words."""
     made: dict[str, list[Job]] = {}
     for job in present.values():
         if job.target:
             made.setdefault(job.made_from, []).append(job)
     found: list[Job] = []
-    for job in wanted:
+    for job in desired:
         found.append(job)
         if job.run_on is RunOn.EACH:
             found += [replace(job, id=one.id, target=one.target) for one in made.get(job.id, ())]
@@ -303,7 +304,9 @@ def _under(job: Job, waiting: Occurrence, *, is_moved: bool) -> Occurrence | Non
     ours = replace(waiting, version=job.version)
     if waiting.waits_for and not set(waiting.waits_for) <= {*(job.after if job.schedule else ())}:
         return replace(ours, waits_for=(), wait_until_ms=None, released_ms=job.updated_ms)  # it is decided anew
-    if waiting.manual or waiting.state is OccurrenceState.QUEUED:
+    if waiting.state is OccurrenceState.QUEUED:
+        return replace(ours, wait_until_ms=window_over_ms(waiting, options_of(job).window))
+    if waiting.manual:
         return ours
     if is_moved and not _is_instant(job, waiting.nominal_ms):
         return None

@@ -32,11 +32,11 @@ class GroupChange(NamedTuple):
 
 
 def plan_group_changes(
-    reading: Reading, wanted: Iterable[GroupSettings], source: str, jobs: Iterable[Job]
+    reading: Reading, desired: Iterable[GroupSettings], source: str, jobs: Iterable[Job]
 ) -> list[GroupChange]:
     """What an update of `source` changes, where `jobs` are those that the store has after it."""
     stored = {group.name: group for group in own_groups(reading)}
-    named = {settings.name: settings for settings in wanted}
+    named = {settings.name: settings for settings in desired}
     changes = [
         GroupChange(name, stored[name].settings if name in stored else None, settings)
         for name, settings in sorted(named.items())
@@ -54,8 +54,8 @@ def own_groups(reading: Reading) -> list[Group]:
     return [group for group in reading.groups() if not group.name.startswith(POOL[0])]
 
 
-def write_groups(records: Records, wanted: Iterable[GroupSettings], source: str, actor: str) -> list[GroupChange]:
-    changes = plan_group_changes(records, wanted, source, records.jobs(limit=_MOST_JOBS))
+def write_groups(records: Records, desired: Iterable[GroupSettings], source: str, actor: str) -> list[GroupChange]:
+    changes = plan_group_changes(records, desired, source, records.jobs(limit=_MOST_JOBS))
     for change in changes:
         old = records.group(change.name)
         if change.new is None:

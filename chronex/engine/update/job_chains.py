@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from chronex.engine.update.sources import PlaceOfParent, no_place
+from chronex.engine.update.sources import PositionOfParent, no_position
 from chronex.errors import ChainProblem, JobChainError
 from chronex.model.circles import circle_in, no_such_parent
 from chronex.model.job import Job
@@ -16,32 +16,32 @@ LONGEST_CHAIN = 50
 
 
 def refuse_broken_chains(
-    before: Mapping[str, Job], after: Mapping[str, Job], place_of: PlaceOfParent = no_place
+    before: Mapping[str, Job], after: Mapping[str, Job], position_of: PositionOfParent = no_position
 ) -> None:
     """JobChainError with every reason why the jobs of a store cannot become these."""
     following = {name: job for name, job in after.items() if job.after}
-    problems = list(_missing(before, after, following, place_of))
+    problems = list(_missing(before, after, following, position_of))
     circle = circle_in({name: job.after for name, job in following.items()})
     if circle is not None:
         sentence = f"the jobs follow each other: {' -> '.join(circle)}; one of them must not follow the next"
-        places = (place_of(*link) for link in pairwise(circle))
-        problems.append(ChainProblem(sentence, next(filter(None, places), "")))
+        positions = (position_of(*link) for link in pairwise(circle))
+        problems.append(ChainProblem(sentence, next(filter(None, positions), "")))
     elif len(longest := _longest(following)) > LONGEST_CHAIN:
         sentence = (
             f"{len(longest)} jobs follow one another; at most {LONGEST_CHAIN}: let some of them be tasks of one"
         )
-        problems.append(ChainProblem(sentence, place_of(*longest[:2])))
+        problems.append(ChainProblem(sentence, position_of(*longest[:2])))
     if problems:
         raise JobChainError(problems)
 
 
 def _missing(
-    before: Mapping[str, Job], after: Mapping[str, Job], following: Mapping[str, Job], place_of: PlaceOfParent
+    before: Mapping[str, Job], after: Mapping[str, Job], following: Mapping[str, Job], position_of: PositionOfParent
 ) -> Iterator[ChainProblem]:
     for name, job in following.items():
         for parent in job.after:
             if (sentence := _why_not(name, parent, before, after)) is not None:
-                yield ChainProblem(sentence, place_of(name, parent))
+                yield ChainProblem(sentence, position_of(name, parent))
 
 
 def _why_not(name: str, parent: str, before: Mapping[str, Job], after: Mapping[str, Job]) -> str | None:

@@ -62,8 +62,8 @@ def change_job(
         source = _owner(present, sources)
         if basis is not None:
             refuse_if_stale(tx, basis)
-        wanted = replace(change(present.as_written()), source=source)
-        return _write(records, wanted, actor, UpdateOptions(policy, owns=_owns_nothing))
+        desired = replace(change(present.as_written()), source=source)
+        return _write(records, desired, actor, UpdateOptions(policy, owns=_owns_nothing))
 
     return store.update(write)
 
@@ -89,8 +89,8 @@ def _present(records: Records, job_id: str) -> Job:
     return job
 
 
-def _write(records: Records, wanted: Job, actor: str, options: UpdateOptions) -> Changed:
-    changes = plan_changes(records, [wanted], records.now_ms, options)
+def _write(records: Records, desired: Job, actor: str, options: UpdateOptions) -> Changed:
+    changes = plan_changes(records, [desired], records.now_ms, options)
     changed, *_ = write_changes(records, changes, actor)
     return changed
 

@@ -24,14 +24,14 @@ IsGone = Callable[[str], bool]
 
 # Where a source says that a job follows another one, as `FILE:LINE:COLUMN`; empty where it does not say so. Asked
 # when an update is refused for it, and not before: the places of a long file take as long to find as its values.
-PlaceOfParent = Callable[[str, str], str]
+PositionOfParent = Callable[[str, str], str]
 
 
 def none_is_gone(source: str) -> bool:
     return False
 
 
-def no_place(job: str, parent: str) -> str:
+def no_position(job: str, parent: str) -> str:
     return ""
 
 
@@ -44,7 +44,7 @@ class JobSource(NamedTuple):
     may_prune: bool = True
     # The groups that it says; None leaves groups as they are.
     groups: tuple[GroupSettings, ...] | None = None
-    place_of_parent: PlaceOfParent = no_place
+    position_of_parent: PositionOfParent = no_position
 
 
 def is_unknown(source: str) -> bool:

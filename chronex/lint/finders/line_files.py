@@ -13,7 +13,9 @@ from chronex.lint.findings import Assumptions, FinderResult, ScheduleSite, ZoneN
 from chronex.lint.hosts import CHRONEX, CRON_HOSTS, POSIX, SYSTEMD
 from chronex.lint.rules.crontab_rules import (
     file_as_cron_takes_it,
+    file_in_utf16,
     is_user,
+    is_utf16,
     long_command,
     month_for_monthly,
     no_variable,
@@ -25,7 +27,13 @@ from chronex.lint.rules.crontab_rules import (
     zone_for_commands_only,
     zone_that_is_not_read,
 )
-from chronex.lint.rules.refusals import line_cut_off, return_for_a_schedule, sixth_column, star_for_a_command
+from chronex.lint.rules.refusals import (
+    line_cut_off,
+    line_ended_by_nul,
+    return_for_a_schedule,
+    sixth_column,
+    star_for_a_command,
+)
 from chronex.lint.rules.zone_rules import posix_zone, zone_of_crontab
 from chronex.lint.source_files import ARGUMENTS, Document, is_template
 from chronex.timing.zones import load_zone
@@ -39,10 +47,14 @@ _FIELD_LIKE = re.compile(
     r"(\*(?:/[0-9]+)?|[0-7](?:[-,/][0-7])*|(?:SUN|MON|TUE|WED|THU|FRI|SAT)(?:[-,][A-Z]{3})*)[ \t]"
 )
 
+_VIXIE = (DEBIAN, CRONIE, BSD)
+
 
 def find_crontab(document: Document, assume: Assumptions, *, has_user: bool) -> FinderResult:
     """Lines of schedule, user (in system files) and command, under the variables above them."""
     program = assume.cron or program_of_file(document.path, document.text) or assume.machine_cron
+    if is_utf16(document.text):
+        return FinderResult([], [file_in_utf16(document, program)])
     return _CrontabReader(document, assume.zone, program, has_user).read()
 
 
@@ -71,10 +83,14 @@ class _CrontabReader:
         stripped = line.strip(" \t")
         if not stripped or stripped.startswith("#"):
             self.comment = f"{self.comment} {stripped}" if stripped else ""
-            if not stripped and self.line_end and self.program in (DEBIAN, CRONIE, BSD):
+            if not stripped and self.line_end and self.program in _VIXIE:
                 self.found.findings.append(return_for_a_schedule(start + len(line), self.program.title))
             return
-        variable = read_variable(line, self.program)
+        head, end = line, line.find("\0")
+        if end >= 0 and self.program in _VIXIE:
+            head = line[:end]
+            line = self._ended_by_nul(line, end, start)
+        variable = read_variable(head, self.program)
         if isinstance(variable, CronVariable):
             self._variable(variable, line, start)
         elif variable is not None:
@@ -82,6 +98,16 @@ class _CrontabReader:
         else:
             self._entry(line, start)
         self.comment = ""
+
+    def _ended_by_nul(self, line: str, end: int, start: int) -> str:
+        """Where Vixie's crons end a variable or a command; among the fields of a schedule they go on."""
+        if not isinstance(read_variable(line[:end], self.program), CronVariable):
+            schedule = _SCHEDULE.match(line)
+            end = line.find("\0", schedule.end()) if schedule else -1
+        if end < 0:
+            return line
+        self.found.findings.append(line_ended_by_nul(start + end, self.program.title))
+        return line[:end]
 
     def _variable(self, variable: CronVariable, line: str, start: int) -> None:
         name, value, place = variable.name, variable.value, (start + variable.start, start + variable.value_end)

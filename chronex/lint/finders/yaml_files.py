@@ -67,8 +67,9 @@ def _workflow_entry(entry: YamlMapping, root: YamlMapping, found: FinderResult) 
 
 
 def _site(cron: YamlScalar, host: ScheduleHost, zone: ZoneNote, name: str) -> ScheduleSite:
-    """A block scalar ends with a line end, which every host leaves out."""
-    text = cron.value.rstrip("\r\n")
+    """A block scalar ends with a line end, which hosts leave out; a nickname with one is none to Kubernetes."""
+    is_kept = host.key == KUBERNETES.key and cron.value.startswith("@")
+    text = cron.value if is_kept else cron.value.rstrip("\r\n")
     return ScheduleSite(text, cron.start, cron.end, cron.content, host, zone, name, is_shared=cron.has_anchor)
 
 

@@ -227,10 +227,13 @@ E143 = Rule(
     ERROR,
     "cron reads bytes: an invisible mark at the beginning of the file belongs to its first line. A schedule or a "
     "comment is refused then, and with it the whole file by `crontab`; a variable gets another name. Save it as "
-    "UTF-8 without a mark.",
+    "UTF-8 without a mark. Of a file in UTF-16 every second byte is a NUL, and no line of it is read.",
     bad=crontab("\ufeff17 3 * * * /usr/local/bin/backup\n"),
     good=crontab("17 3 * * * /usr/local/bin/backup\n"),
-    messages={"": Message("the file begins with a byte order mark, which {host} takes for a part of its first line")},
+    messages={
+        "": Message("the file begins with a byte order mark, which {host} takes for a part of its first line"),
+        "UTF-16": Message("the file is written in UTF-16, and {host} reads no line of it", "save it as UTF-8"),
+    },
 )
 W144 = Rule(
     "W144",
@@ -280,6 +283,18 @@ _EXPANDED = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[^}\n]*\}|\([^)\n]*\))|`[
 _FIRST_CONTENT = re.compile(r"^[ \t]*([^#\s][^\r\n]*)", re.MULTILINE)
 _CARRIAGE_RETURN = re.compile(r"^[ \t]*([^#\s][^\r\n]*)\r\n", re.MULTILINE)
 _MONTHLY = re.compile(r"\bmonthly\b", re.IGNORECASE)
+
+
+def is_utf16(text: str) -> bool:
+    """Whether bytes that were read as UTF-8 are UTF-16, with its mark or told by a NUL beside each character."""
+    if text[:2] in ("\udcff\udcfe", "\udcfe\udcff"):
+        return True
+    first, second = set(text[0:32:2]), set(text[1:32:2])
+    return len(text) >= 4 and (first == {"\0"}) is not (second == {"\0"})
+
+
+def file_in_utf16(document: Document, program: CronProgram) -> LintFinding:
+    return finding(E143, 0, document.lines.end_of_line(1), "UTF-16", host=program.title)
 
 
 def file_as_cron_takes_it(document: Document, program: CronProgram) -> Iterator[LintFinding]:

@@ -10,7 +10,9 @@ from chronex.expr.fields import DAY_OF_WEEK, ELEMENT, FIVE_FIELDS, SIX_FIELDS, F
 from chronex.lint.cron_programs import SUPERCRONIC, CronProgram
 from chronex.lint.findings import Edit, Fix, LintFinding, finding
 from chronex.lint.hosts import ScheduleHost
+from chronex.lint.kubernetes_grammar import KubernetesReading, read_for_kubernetes
 from chronex.lint.rules import WORKFLOW, cronjob, crontab, workflow
+from chronex.text.durations import parse_duration
 from chronex.text.suggestions import nearest
 from chronex.text.terminal import quoted
 
@@ -53,6 +55,13 @@ E130 = Rule(
         "random backwards": Message("{value}: a random range runs from the lower value to the higher one"),
         "out of range": Message("{value} is out of range [{low}, {high}]"),
         "not a value": Message("{host} does not understand {value}"),
+        "days in a duration": Message(
+            "{value}: durations of {host} have hours, minutes and seconds", "write {meant}"
+        ),
+        "random interval": Message("{value}: {host} has no random intervals"),
+        "blanks around a nickname": Message(
+            "{host} takes no blanks around {value}", "remove them", fix_is=SAME_MEANING
+        ),
         "seven": Message("{host} counts weekdays from 0 (Sunday) to 6", "7 is refused", fix_is=SAME_MEANING),
     },
 )
@@ -63,10 +72,10 @@ E139 = Rule(
     "read otherwise than it is written",
     ERROR,
     "The program takes the line and makes something else of it. Debian's cron leaves out what follows a value: "
-    "`4~59` is 4, `FRI#2` is every Friday; of a variable it reads 998 bytes. Vixie's crons take a range that runs "
-    "backwards and match nothing with it. BusyBox counts the days of `*/2` from 0, and leaves out the step of "
-    "`5/10`. supercronic takes a range that runs backwards if it has a step, reads a weekday with a zero in front as "
-    "Sunday, and `0-7` as 0-0.",
+    "`4~59` is 4, `FRI#2` is every Friday; of a variable it reads 998 bytes. Vixie's crons take a range that runs"
+    " backwards and match nothing with it, and a NUL character for the end of a line. BusyBox counts the days of "
+    "`*/2` from 0, and leaves out the step of `5/10`. supercronic takes a range that runs backwards if it has a "
+    "step, reads a weekday with a zero in front as Sunday, and `0-7` as 0-0.",
     bad=crontab("0 22-6 * * * /usr/local/bin/poll\n"),
     good=crontab("0 22-23,0-6 * * * /usr/local/bin/poll\n"),
     messages={
@@ -85,8 +94,11 @@ E139 = Rule(
         "weekday with a zero": Message(
             "{host} reads {value} as Sunday: its parser knows no zero in front of a weekday", "write {meant}"
         ),
+        "NUL": Message("{host} ends the line at this NUL character and reads what follows as a line of its own"),
         "cut off": Message("{host} reads {most} bytes of this line and leaves out the rest"),
         "seven in a range": Message("{host} reads {value} as {kept}, because its 7 is 0", "write {meant}"),
+        "no value": Message("{value} names no value: {host} takes it and never runs"),
+        "taken for": Message("{host} takes {value} for {kept}"),
         "both days": Message(
             "{host} runs it only when both day fields match; other crons run it when either does",
             "write * in one of them",
@@ -178,6 +190,28 @@ def _backwards(spec: FieldSpec, element: str, at: int, low: int, high: int, host
     )
 
 
+def refused_by_kubernetes(text: str, host: ScheduleHost) -> Diagnostic:
+    """E130 for a text that Chronex would take: days in `@every`, a random interval, blanks around a word."""
+    stripped = " ".join(text.split())
+    names = {"host": host.title, "value": quoted(stripped)}
+    if stripped != text and read_for_kubernetes(stripped) is not None:
+        return diagnostic(E130, "expression", text, 0, "blanks around a nickname", fix=stripped, **names)
+    if (ms := parse_duration(stripped.removeprefix("@every "))) is not None:
+        minutes, seconds = divmod(ms // 1000, 60)
+        parts = ((minutes // 60, "h"), (minutes % 60, "m"), (seconds, "s"), (ms % 1000, "ms"))
+        meant = "@every " + "".join(f"{count}{unit}" for count, unit in parts if count)
+        return diagnostic(E130, "every", text, 0, "days in a duration", fix=meant, meant=meant, **names)
+    return diagnostic(E130, "expression", text, 0, "random interval" if "-" in text else "not a value", **names)
+
+
+def misread_by_kubernetes(text: str, taken: KubernetesReading, host: ScheduleHost) -> Diagnostic:
+    """E139 for `*-5`, which is `*` to it, a lone comma, and an interval that it rounds or makes a second of."""
+    part = taken.misread or text
+    case = "taken for" if taken.text is not None else "no value"
+    names = {"host": host.title, "value": quoted(part), "kept": quoted(taken.taken_as)}
+    return diagnostic(E139, "expression", part, text.index(part), case, **names)
+
+
 def sixth_column(start: int, end: int) -> LintFinding:
     """E130 for a crontab line whose sixth column looks like one more field of the schedule."""
     return finding(E130, start, end, "sixth column")
@@ -186,6 +220,11 @@ def sixth_column(start: int, end: int) -> LintFinding:
 def line_cut_off(start: int, end: int, program: CronProgram) -> LintFinding:
     """E139 for a variable that is longer than the program has a place for."""
     return finding(E139, start, end, "cut off", host=program.title, most=program.longest_line)
+
+
+def line_ended_by_nul(at: int, host: str) -> LintFinding:
+    """E139 for what stands behind a NUL character: another line, which may be a job that no editor shows."""
+    return finding(E139, at, at + 1, "NUL", host=host)
 
 
 def return_for_a_schedule(start: int, host: str) -> LintFinding:

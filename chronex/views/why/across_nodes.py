@@ -73,12 +73,12 @@ def handover_links(reading: Reading, occurrence: Occurrence, zone: Zone, names: 
 
 
 def _handover(reading: Reading, former: Node, after: Attempt, zone: Zone) -> list[Link]:
-    heir = reading.node(after.owner) if after.owner else None
-    heir_name = shown_name(heir) if heir is not None else after.owner
-    if heir is not None and heir.host_id == former.host_id:
-        fact = f"{heir_name} began anew as {heir.id} and took over from {former.id}"
+    successor = reading.node(after.owner) if after.owner else None
+    successor_name = shown_name(successor) if successor is not None else after.owner
+    if successor is not None and successor.host_id == former.host_id:
+        fact = f"{successor_name} began anew as {successor.id} and took over from {former.id}"
     else:
-        fact = f"{heir_name} took it over because {shown_name(former)} {_lost_because(former, zone)}"
+        fact = f"{successor_name} took it over because {shown_name(former)} {_lost_because(former, zone)}"
     links = [Link(f"{after.task}: {fact}", after.created_ms, Source.RECORD)]
     if former.refused_ms is not None:
         links.append(Link(f"{shown_name(former)} came back and was refused", former.refused_ms, Source.RECORD))

@@ -11,7 +11,7 @@ from chronex.model.occurrence import occurrence_id
 from chronex.storage import keys
 from chronex.storage.records import Reading
 from chronex.text.durations import DAY_MS, MINUTE_MS, SECOND_MS, parse_duration
-from chronex.text.instants import epoch_ms, local_datetime
+from chronex.text.instants import epoch_ms, local_datetime, with_named_day
 from chronex.timing.clock_changes import effect_of
 from chronex.timing.dst import wall_to_instant
 from chronex.timing.job_schedule import timing_of
@@ -94,7 +94,7 @@ class AskedTime(NamedTuple):
 
 
 def read_time(text: str, zone: Zone, now_ms: int) -> AskedTime | None:
-    """ISO 8601, HH:MM of today in `zone`, `-2h`, `+1d`, `now`; None where it is none of these."""
+    """ISO 8601, HH:MM of today in `zone`, `yesterday 03:00`, `-2h`, `+1d`, `now`; None where it is none of these."""
     if text == "now":
         return AskedTime(now_ms, toward=-1)
     if match := _RELATIVE.fullmatch(text):
@@ -105,7 +105,7 @@ def read_time(text: str, zone: Zone, now_ms: int) -> AskedTime | None:
         return AskedTime(now_ms + toward * distance, toward=toward)
     if match := _CLOCK.fullmatch(text):
         return _of_today(int(match[1]), int(match[2]), match[3], zone, now_ms)
-    return _iso(text, zone)
+    return _iso(with_named_day(text, local_datetime(now_ms, zone.tzinfo).date()), zone)
 
 
 def _of_today(hour: int, minute: int, second: str | None, zone: Zone, now_ms: int) -> AskedTime | None:

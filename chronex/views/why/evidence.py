@@ -9,7 +9,7 @@ from chronex.model.event import EVENTS, Event
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, Run, is_limited_by_process
 from chronex.model.policies import refused_beyond
-from chronex.model.reasons import ReasonCode, text_of, told_text
+from chronex.model.reasons import ReasonCode, shown_text, text_of
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.storage import journal, keys
 from chronex.storage.records import Reading
@@ -74,7 +74,7 @@ def _event_links(event: Event, zone: Zone) -> list[Link]:
         return [Link(fact, event.at_ms, Source.JOURNAL)]
     task = f"{event.task}: " if event.task else ""
     by = f" by {event.actor}" if event.actor else ""
-    reason = f": {told_text(event.reason)}" if event.reason else ""
+    reason = f": {shown_text(event.reason)}" if event.reason else ""
     words = _WORDS.get(event.name) or EVENTS.get(event.name, event.name)
     return [Link(f"{task}{words}{by}{reason}", event.at_ms, Source.JOURNAL)]
 
@@ -86,13 +86,13 @@ def run_links(reading: Reading, occurrence: Occurrence, zone: Zone, names: dict[
     if runs:
         names["attempts"] = [_attempt_names(attempt) for attempt in attempts]
     tried = [_attempt_link(attempt, where(reading, attempt)) for attempt in attempts]
-    told = [
+    journaled = [
         Link(f"{one.task}: {one.values_problem}", one.finished_ms, Source.RECORD)
         for one in attempts
         if one.values_problem
     ]
     refused = list(_memory_links(reading, occurrence, attempts))
-    return [*tried, *told, *refused, *(link for run in runs for link in _run_links(run, zone))]
+    return [*tried, *journaled, *refused, *(link for run in runs for link in _run_links(run, zone))]
 
 
 def _memory_links(reading: Reading, occurrence: Occurrence, attempts: list[Attempt]) -> Iterator[Link]:

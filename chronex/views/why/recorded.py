@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
-from chronex.model.reasons import ReasonCode, text_of, told_text
+from chronex.model.reasons import ReasonCode, shown_text, text_of
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
@@ -199,10 +199,15 @@ def _recovery(
     if not occurrence.recovery:
         return []
     names["strategy"] = version.recovery.strategy.value
-    outage = outage_at(reading, occurrence.nominal_ms, occurrence.created_ms)
+    decided_ms = occurrence.created_ms
+    outage = outage_at(reading, occurrence.nominal_ms, decided_ms)
+    began_ms = occurrence.started_ms if occurrence.started_ms is not None else occurrence.finished_ms
+    if outage is None and began_ms is not None:  # it was planned before, and its time came in the outage
+        outage = outage_at(reading, occurrence.due_ms, began_ms)
+        decided_ms = began_ms if outage is None or outage.until_ms is None else outage.until_ms
     links = [] if outage is None else [outage_link(outage, zone, names)]
     rule = f"the recovery strategy {_rule(version)} decided what becomes of it"
-    links.append(Link(rule, occurrence.created_ms, Source.POLICY))
+    links.append(Link(rule, decided_ms, Source.POLICY))
     if occurrence.span_start_ms is not None and occurrence.span_end_ms is not None:
         span = f"{stamp(occurrence.span_start_ms, zone)} to {stamp(occurrence.span_end_ms, zone)}"
         links.append(Link(f"it stands for every missed instant from {span}", occurrence.created_ms, Source.RECORD))
@@ -246,12 +251,12 @@ def pause_links(reading: Reading, job: str, before_ms: int, names: dict[str, Any
         return []
     event = found[1]
     names["paused_by"], names["paused_ms"] = event.actor, event.at_ms
-    why = f": {told_text(event.reason)}" if event.reason else ""
+    why = f": {shown_text(event.reason)}" if event.reason else ""
     return [Link(f"paused by {event.actor or 'someone'}{why}", event.at_ms, Source.JOURNAL)]
 
 
 def _outcome_link(occurrence: Occurrence, now_ms: int, watch: Watch) -> Link:
-    reason = f": {told_text(occurrence.reason)}" if occurrence.reason else ""
+    reason = f": {shown_text(occurrence.reason)}" if occurrence.reason else ""
     if occurrence.finished_ms is not None:
         words = state_words(occurrence.state.value, occurrence.errors).replace("_", " ")
         return Link(f"{words}{reason}", occurrence.finished_ms, Source.RECORD)
@@ -263,7 +268,7 @@ def _outcome_link(occurrence: Occurrence, now_ms: int, watch: Watch) -> Link:
 
 
 def _summary(occurrence: Occurrence, cause: Cause, zone: Zone, now_ms: int, watch: Watch) -> str:
-    reason = told_text(occurrence.reason) or "no reason is on record"
+    reason = shown_text(occurrence.reason) or "no reason is on record"
     match occurrence.state:
         case _S.COMPLETED if occurrence.errors:
             return f"it ran and completed with errors: {reason}; {_times(occurrence, zone)}"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from chronex.engine.plan import blackout_end, lead_ms, spread_of
-from chronex.engine.retries import skips_until
+from chronex.engine.retries import retry_wait
 from chronex.model.job import Job
 from chronex.model.occurrence import MissedSpan, Occurrence
 from chronex.model.policies import OverlapPolicy, RecoveryStrategy
@@ -22,7 +22,8 @@ from chronex.timing.job_schedule import moved_from, options_of
 from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import Zone
 from chronex.views.coming_runs import ForecastRun, first_to_start, forecast_all, forecast_run
-from chronex.views.jobs import drawn_runs, lacking_functions, named, unstopped
+from chronex.views.jobs import lacking_functions, named, unstopped
+from chronex.views.known_runs import known_runs
 from chronex.views.nodes import WATCHED, Watch
 from chronex.views.why.across_nodes import lacking_node, waits_words
 from chronex.views.why.answer import NO_NAMES, Cause, Link, Source, WhyAnswer, cause_of, stamp
@@ -252,7 +253,7 @@ def _coming(
         end = f"its window ends at {stamp(instant_ms + (options_of(job).window or 0), zone)}"
         summary = f"it will be skipped: it is due at {stamp(due, zone)}, and {end}"
         return Finding(Cause.WINDOW_EXCEEDED, summary, [*links, *placed, Link(end, None, Source.POLICY)])
-    if (skipped := _skipped_for_retry(reading, job, expected, zone)) is not None:
+    if (skipped := _skipped_for_retry(reading, job, expected, now_ms, zone)) is not None:
         return skipped._replace(links=[*links, *placed, *skipped.links])
     start = f"from {stamp(due, zone)} on" if options_of(job).jitter else f"at {stamp(due, zone)}"
     risks = [Link(f"unless {risk}", None, Source.POLICY) for risk in _risks(reading, job)]
@@ -262,13 +263,13 @@ def _coming(
     return Finding(Cause.WILL_RUN, summary, [*links, *placed, *risks], {"due_ms": due})
 
 
-def _skipped_for_retry(reading: Reading, job: Job, expected: ForecastRun, zone: Zone) -> Finding | None:
+def _skipped_for_retry(reading: Reading, job: Job, expected: ForecastRun, now_ms: int, zone: Zone) -> Finding | None:
     """An earlier one waits for its retry longer than until this is due."""
-    waits = skips_until(reading, job)
-    if waits is None or expected.latest_ms >= waits[1]:
+    waits = retry_wait(reading, job, now_ms)
+    if waits is None or expected.latest_ms >= waits.skips_until_ms:
         return None
-    earlier, until_ms = waits
-    fact = f"that of {stamp(earlier.nominal_ms, zone)} waits for its retry until {stamp(until_ms, zone)}"
+    earlier = waits.occurrence
+    fact = f"that of {stamp(earlier.nominal_ms, zone)} waits for its retry until {stamp(waits.retry_ms, zone)}"
     links = [Link(fact, None, Source.RECORD), Link("unless that is canceled before", None, Source.POLICY)]
     return Finding(Cause.RETRY_WAITS, "it will be skipped: an earlier occurrence waits for its retry", links)
 
@@ -308,9 +309,9 @@ def _is_left(reading: Reading, job: Job, expected: ForecastRun, left: int, now_m
     """Is it one of the executions that `max` leaves, beside those on record that wait for their time?"""
     if left <= 0:
         return False
-    waits = skips_until(reading, job)
-    not_before = 0 if waits is None else waits[1]
-    drawn = drawn_runs(job, reading.occurrences(job.id), now_ms, not_before)
+    waits = retry_wait(reading, job, now_ms)
+    not_before = 0 if waits is None else waits.skips_until_ms
+    job, drawn, *_ = known_runs(job, reading.occurrences(job.id), now_ms, not_before)
     since = job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms
     until = expected.due_ms + lead_ms(job)  # what is planned later starts later
     coming = forecast_all(job, since, max(until, expected.nominal_ms), now_ms)

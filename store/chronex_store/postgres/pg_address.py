@@ -70,8 +70,8 @@ def read_address(text: str) -> PostgresAddress:
     if not _SCHEMA_NAME.fullmatch(schema):
         raise StoreRefusedError(f"schema={schema} is no name for one; use a-z, 0-9 and _, at most 41 of them")
     shown = f"{scheme.lower()}://{user}{'@' if user else ''}{hosts}{'/' if database else ''}{database}"
-    told = [part for part in query.split("&") if part and part.partition("=")[0] not in _SECRETS]
-    return PostgresAddress(parameters, schema, f"{shown}?{'&'.join(told)}" if told else shown)
+    shown_parts = [part for part in query.split("&") if part and part.partition("=")[0] not in _SECRETS]
+    return PostgresAddress(parameters, schema, f"{shown}?{'&'.join(shown_parts)}" if shown_parts else shown)
 
 
 def _hosts(text: str) -> dict[str, str]:

@@ -33,20 +33,20 @@ class Hints:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._told_ms: int | None = None
+        self._notified_ms: int | None = None
         self._owes = False
 
-    def may_tell(self) -> bool:
+    def may_notify(self) -> bool:
         """Of the commit that was just made; where not, it is owed."""
         now_ms = self._clock.monotonic_ms()
-        self._owes = self._told_ms is not None and now_ms - self._told_ms < _LEAST_BETWEEN_HINTS_MS
+        self._owes = self._notified_ms is not None and now_ms - self._notified_ms < _LEAST_BETWEEN_HINTS_MS
         if not self._owes:
-            self._told_ms = now_ms
+            self._notified_ms = now_ms
         return not self._owes
 
-    def must_tell(self) -> bool:
+    def must_notify(self) -> bool:
         """Is a commit owed that no later one has told of meanwhile?"""
-        return self._owes and self.may_tell()
+        return self._owes and self.may_notify()
 
 
 class ChangeWatch:
@@ -57,11 +57,11 @@ class ChangeWatch:
         connections: Connections,
         writer: str,
         hints: Hints,
-        upkeep: Callable[[Connection], object] = lambda _: None,
+        maintenance: Callable[[Connection], object] = lambda _: None,
         own_backend: Callable[[], int | None] = lambda: None,
     ) -> None:
         """`upkeep` is given the watcher's connection after each look; `own_backend` tells whose words are our own."""
-        self._connections, self._hints, self._upkeep = connections, hints, upkeep
+        self._connections, self._hints, self._maintenance = connections, hints, maintenance
         self._own_backend = own_backend
         self._writer = writer
         self._condition = threading.Condition()
@@ -144,8 +144,8 @@ class ChangeWatch:
                     listener = self._connections.connect()
                     if not self._connections.is_pooled:  # else somebody else would hear it
                         listener.execute(_LISTEN)
-                self._look(listener)
-                self._upkeep(listener)
+                self._check(listener)
+                self._maintenance(listener)
                 self._sleep(listener, seconds)
             except (StoreError, psycopg.Error):
                 if listener is not None:
@@ -161,7 +161,7 @@ class ChangeWatch:
         self._of_others = None
         self.moved()
 
-    def _look(self, listener: Connection) -> None:
+    def _check(self, listener: Connection) -> None:
         found = self._ask(listener)
         before, self._of_others = self._of_others, found
         if before is None or found != before:
@@ -183,7 +183,7 @@ class ChangeWatch:
         """
         left = seconds
         while left > 0 and not self._closing.is_set():
-            if self._hints.must_tell():
+            if self._hints.must_notify():
                 listener.execute(HINT)
             turn = min(left, _TURN_S)
             if self._connections.is_pooled:

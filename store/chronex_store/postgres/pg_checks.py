@@ -18,7 +18,7 @@ from chronex_store.postgres.pg_store import PostgresStore
 
 # From here on an instant of one machine is not quite that of another.
 _UNSURE_MS = 100
-_MOST_TOLD = 20
+_MOST_SHOWN = 20
 
 
 @dataclass
@@ -32,7 +32,7 @@ class CheckedStore:
 def check(store: PostgresStore) -> CheckedStore:
     """Look at everything and change nothing."""
     found = CheckedStore()
-    with store.looking() as connection:
+    with store.reading_connection() as connection:
         _check_server(connection, store, found)
     _check_rows(store, found)
     return found
@@ -81,9 +81,9 @@ def _check_rows(store: PostgresStore, found: CheckedStore) -> None:
     found.facts["rows"] = count
     problems += [f"the record {keys.record_of(key)!r} is missing from an index" for key in sorted(expected - entries)]
     problems += [f"the index entry {key!r} stands for no record" for key in sorted(entries - expected)]
-    found.findings += [f"{problem}; restore the database from its backup" for problem in problems[:_MOST_TOLD]]
-    if len(problems) > _MOST_TOLD:
-        found.findings.append(f"{len(problems) - _MOST_TOLD} more rows are damaged")
+    found.findings += [f"{problem}; restore the database from its backup" for problem in problems[:_MOST_SHOWN]]
+    if len(problems) > _MOST_SHOWN:
+        found.findings.append(f"{len(problems) - _MOST_SHOWN} more rows are damaged")
 
 
 def _note(key: bytes, raw: bytes, expected: set[bytes]) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from random import Random
 from typing import Any, NamedTuple, TypeVar
+from uuid import uuid4
 
 import psycopg
 from psycopg import errors as pg
@@ -24,8 +25,8 @@ from chronex.errors import (
     StoreClosedError,
     StoreError,
     StoreFullError,
-    StorePermissionError,
     StoreRefusedError,
+    StoreRightError,
 )
 from chronex_store.postgres.pg_address import PostgresAddress
 
@@ -49,8 +50,9 @@ class DatabaseClock:
         self._offset_ms = 0.0
         self.uncertainty_ms = 0.0
 
-    def learn(self, server_ms: float, asked_ms: int, answered_ms: int) -> None:
-        """The server said `server_ms` between these two readings of the boot time."""
+    def learn(self, server_ms: float, asked_ms: int, answered_ms: int) -> bool:
+        """The server said `server_ms` between these two readings of the boot time. True where it was set since."""
+        is_set, before_ms = False, self._offset_ms
         sample = _Sample(server_ms - (asked_ms + answered_ms) / 2, answered_ms - asked_ms)
         with self._lock:
             self._samples.append(sample)
@@ -59,7 +61,9 @@ class DatabaseClock:
                 self._samples.clear()  # the server's clock was set: what was known before is of no use
                 self._samples.append(sample)
                 best = sample
+                is_set = abs(sample.offset_ms - before_ms) > sample.round_trip_ms / 2 + _SET_MS
             self._offset_ms, self.uncertainty_ms = best.offset_ms, best.round_trip_ms / 2
+        return is_set
 
     def wall_ms(self) -> int:
         return round(self._offset_ms + self._clock.boottime_ms())
@@ -73,6 +77,8 @@ class DatabaseClock:
 
 # Two clocks drift apart by this much between samples at the utmost; more is a clock that was set.
 _DRIFT_MS = 50.0
+# From here on everybody follows a clock that was set, and what was decided by the old time is not taken.
+_SET_MS = 2_000
 
 
 # When to ask again for a connection that was not had: later and later, and each process at another moment.
@@ -155,23 +161,23 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 
     def wait(self, gen: PQGen[W], *arguments: Any, **options: Any) -> W:
         try:
-            return super().wait(self._heard(gen), *arguments, **options)
+            return super().wait(self._within_silence(gen), *arguments, **options)
         except SilentServerError:
             self.hearing.is_silent = True
             self.pgconn.finish()  # nothing else may wait for it once more
             raise
 
-    def _heard(self, work: PQGen[W]) -> PQGen[W]:
+    def _within_silence(self, work: PQGen[W]) -> PQGen[W]:
         """`work`, which is told from time to time that nothing has come; SilentServerError where that goes on."""
-        heard_ms = SYSTEM_CLOCK.monotonic_ms()
+        answered_ms = SYSTEM_CLOCK.monotonic_ms()
         try:
             wanted = next(work)
             while True:
                 ready = yield wanted
                 if ready:
-                    heard_ms = SYSTEM_CLOCK.monotonic_ms()
+                    answered_ms = SYSTEM_CLOCK.monotonic_ms()
                     self.hearing.is_silent = False
-                elif (silent_s := (SYSTEM_CLOCK.monotonic_ms() - heard_ms) / 1000) > self._most_silence_s():
+                elif (silent_s := (SYSTEM_CLOCK.monotonic_ms() - answered_ms) / 1000) > self._most_silence_s():
                     raise SilentServerError(f"no answer for {silent_s:.0f} s")
                 wanted = work.send(ready)
         except StopIteration as done:
@@ -183,6 +189,8 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 
 
 OLDEST_SERVER = 130_000
+# What this session alone has set: who does not find it there speaks with a pooler.
+_OWN_SETTING = "chronex.session"
 _IDLE_READERS = 2
 # A statement of ours takes milliseconds; these bounds are for a server or a network that hangs.
 _SESSION = {
@@ -192,6 +200,7 @@ _SESSION = {
     "jit": "off",
     "client_min_messages": "warning",
     "timezone": "UTC",
+    "standard_conforming_strings": "on",
 }
 _CONNECT: dict[str, Any] = {
     "connect_timeout": 3,
@@ -201,11 +210,14 @@ _CONNECT: dict[str, Any] = {
     "tcp_user_timeout": 8_000,
     "target_session_attrs": "read-write",
     "application_name": "chronex",
+    "client_encoding": "utf8",
 }
 _AWAY = (
     pg.AdminShutdown, pg.CrashShutdown, pg.CannotConnectNow, pg.DatabaseDropped, pg.IdleSessionTimeout,
     pg.IdleInTransactionSessionTimeout, pg.ReadOnlySqlTransaction, pg.TooManyConnections,
 )  # fmt: skip
+# Somebody removed the tables, or is about to restore them.
+_GONE = (pg.UndefinedTable, pg.InvalidSchemaName, pg.InvalidColumnReference)
 # What a server says to someone whom it does not let in: asking again is of no use.
 _REFUSALS = (
     (re.compile(r"password authentication failed|no password supplied|SCRAM|authentication failed"),
@@ -219,6 +231,12 @@ _REFUSALS = (
      "no service file has it; write it into ~/.pg_service.conf, or name its file in PGSERVICEFILE"),
     (re.compile(r"no pg_hba\.conf entry|pg_hba\.conf rejects|not permitted to log in|permission denied for database"),
      "the server does not let this user in from here; its pg_hba.conf and GRANT CONNECT decide that"),
+    (re.compile(r"root certificate file .* does not exist"),
+     "no file says whom to trust; name that of the server's authority in the address with sslrootcert=/…/ca.crt, "
+     "or take those of this machine with sslrootcert=system"),
+    (re.compile(r"certificate verify failed|server certificate for .* does not match"),
+     "the certificate of the server is not to be trusted: its name, its time or who signed it is wrong; renew it, or "
+     "name the file of its authority with sslrootcert=/…/ca.crt"),
     (re.compile(r"invalid (connection option|sslmode|port|integer|channel_binding)|certificate|SSL"),
      "the connection could not be made as the address asks for it"),
 )  # fmt: skip
@@ -254,7 +272,9 @@ def describe_connect(error: psycopg.Error, address: PostgresAddress) -> StoreErr
 
 def _last_sentence(said: str) -> str:
     """libpq tells of each address that it tried; the last one is enough."""
-    last = said.rsplit("failed: ", 1)[-1].partition("Is the server running")[0]
+    last = said.rsplit("failed: ", 1)[-1]
+    for advice in ("Is the server running", "Either provide the file"):
+        last = last.partition(advice)[0]
     return last.strip().removeprefix("FATAL:").strip()[:200]
 
 
@@ -271,7 +291,13 @@ def translate_pg(error: psycopg.Error, address: PostgresAddress) -> StoreError:
             if said.startswith("permission denied for database")
             else "its owner grants it; `chronex store roles` prints the SQL for that"
         )
-        return StorePermissionError(f"the user of {address.shown} lacks a right ({said}); {hint}")
+        return StoreRightError(f"the user of {address.shown} lacks a right ({said}); {hint}")
+    if isinstance(error, _GONE):
+        said = error.diag.message_primary or ""
+        return StoreAwayError(
+            f"the tables of {address.shown} are gone ({said}); restore them from a backup, or make new ones with: "
+            "chronex apply"
+        )
     if is_away(error):
         said = address.without_secrets(error.diag.message_primary or " ".join(str(error).split())[:200])
         return StoreAwayError(f"{address.shown} does not answer any more ({said})")
@@ -297,6 +323,7 @@ class Connections:
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
         self._is_closed = False
+        self._was_let_in = False
 
     def connect(self, further: Mapping[str, str] | None = None) -> Connection:
         """A new connection in autocommit, so that BEGIN and COMMIT are ours to send; StoreError where none is had."""
@@ -306,11 +333,20 @@ class Connections:
         except StoreAwayError as error:
             self._reconnects.failed(error)
             raise
+        except StoreRefusedError as error:
+            if not self._was_let_in:
+                raise
+            # A password that is being changed, a database that is restored, a certificate that ran out: who worked
+            # with it before waits until that is mended, in the same words.
+            away = StoreAwayError(str(error))
+            self._reconnects.failed(away)
+            raise away from None
         self._reconnects.made()
+        self._was_let_in = True
         return made
 
     def _connect(self, further: Mapping[str, str] | None) -> Connection:
-        settings = {**_SESSION, **(further or {}), "search_path": self.address.schema}
+        settings = {**_SESSION, **(further or {}), "search_path": self.address.schema, _OWN_SETTING: uuid4().hex}
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         try:
             made = Connection.connect(autocommit=True, **{**_CONNECT, **self.address.parameters, "options": options})
@@ -324,10 +360,10 @@ class Connections:
             made.close()
             raise StoreRefusedError(f"{self.address.shown} runs PostgreSQL {major}; Chronex needs {oldest} or newer")
         try:
-            found = made.execute("SHOW search_path").fetchone()
+            found = made.execute(f"SELECT current_setting('{_OWN_SETTING}', true)").fetchone()
         except psycopg.Error as error:
             raise translate_pg(error, self.address) from None
-        if found != (self.address.schema,):
+        if found != (settings[_OWN_SETTING],):
             self.is_pooled = True
             made.prepare_threshold = None  # a prepared statement would be on another connection of the pooler
         return made

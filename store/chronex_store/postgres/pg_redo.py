@@ -23,7 +23,7 @@ from chronex.storage.codec import decode
 from chronex.storage.journal import append
 from chronex.storage.ports import Transaction
 from chronex_store.postgres.pg_connections import Connection
-from chronex_store.postgres.pg_known_rows import KnownRows, OrderedRows
+from chronex_store.postgres.pg_known_rows import KnownRows, OrderedRows, Query
 from chronex_store.postgres.pg_scopes import job_in
 from chronex_store.postgres.pg_transaction import is_appended
 
@@ -112,7 +112,7 @@ def redo(tx: Transaction, lost: Iterable[_Commit], now_ms: int, writer: str) -> 
             tx.put(key, value)
     jobs = {job for key in rows if (job := job_in(key)) is not None}
     found = WentBack(len(lost), len(jobs - conflicts), tuple(sorted(job.decode("latin-1") for job in conflicts)))
-    append(tx, *_told_again(lost, conflicts), _event(found, now_ms, writer))
+    append(tx, *_journaled_again(lost, conflicts), _event(found, now_ms, writer))
     return found
 
 
@@ -129,7 +129,7 @@ def _conflicts(tx: Transaction, rows: _Rows, before: _Rows) -> set[bytes]:
     return found
 
 
-def _told_again(lost: Iterable[_Commit], conflicts: set[bytes]) -> list[Event]:
+def _journaled_again(lost: Iterable[_Commit], conflicts: set[bytes]) -> list[Event]:
     """The events that were lost with their jobs, in their order."""
     found: list[Event] = []
     for commit in lost:
@@ -161,7 +161,11 @@ MARK = (
     "INSERT INTO commit_mark (writer, n, token) VALUES (%(writer)s, %(n)s, %(token)s) "
     "ON CONFLICT (writer) DO UPDATE SET n = commit_mark.n + excluded.n, token = excluded.token"
 )
-TIME_AND_MARK = f"SELECT {TIME}, (SELECT token FROM commit_mark WHERE writer = %s)"
+# A transaction holds the lock of its token until it has ended, so who has that lock too knows what became of it. Its
+# mark alone does not tell: one that is under way may not have written it yet.
+_LOCK_OF = "pg_advisory_xact_lock(hashtext('{schema} commit'), hashtext(%s))"
+_TIME_AND_MARK = f"SELECT {TIME}, (SELECT token FROM commit_mark WHERE writer = %s), {_LOCK_OF}"
+_MARK_OF = "SELECT token FROM {schema}.commit_mark WHERE writer = %s"
 # What those have left who made their marks and are gone.
 _CLIENTS = "clients"
 _ALL = "SELECT writer, token FROM {schema}.commit_mark WHERE writer NOT IN (%s, %s) AND token IS NOT NULL LIMIT %s"
@@ -175,13 +179,25 @@ _REMOVE = (
 SWEPT_AFTER_MS = 3_600_000
 # Who was silent for half of that cannot know whether its mark was swept.
 MAY_BE_SWEPT_MS = SWEPT_AFTER_MS // 2
-LOOK_EVERY_MS = 600_000
-MOST_LOOKED_AT = 1_000
+CHECK_EVERY_MS = 600_000
+MOST_CHECKED = 1_000
 
 
 class MarkSeen(NamedTuple):
     token: UUID
     since_ms: int
+
+
+def time_and_mark(schema: str, writer: str, token: UUID) -> Query:
+    """The server's time, and the mark that the writer left; whoever asks begins the commit of this token."""
+    return _TIME_AND_MARK.format(schema=schema), (writer, str(token))
+
+
+def has_landed(connection: Connection, schema: str, writer: str, token: UUID) -> bool:
+    """Whether the commit of this token took effect. It is waited for where it is still under way."""
+    connection.execute(f"SELECT {_LOCK_OF.format(schema=schema)}", (str(token),))
+    rows = connection.execute(_MARK_OF.format(schema=schema), (writer,)).fetchall()
+    return any(found == token for (found,) in rows)
 
 
 def leave(connection: Connection, schema: str, writer: str, token: UUID | None) -> None:
@@ -211,9 +227,9 @@ class MarkSweep:
         now_ms = self._clock.monotonic_ms()
         if now_ms < self._next_ms:
             return 0
-        self._next_ms = now_ms + LOOK_EVERY_MS
+        self._next_ms = now_ms + CHECK_EVERY_MS
         query = _ALL.format(schema=self._schema)
-        found = connection.execute(query, (_CLIENTS, self._own, MOST_LOOKED_AT)).fetchall()
+        found = connection.execute(query, (_CLIENTS, self._own, MOST_CHECKED)).fetchall()
         self._seen = unchanged(self._seen, [(writer, token) for writer, token in found], now_ms)
         old = {writer: one.token for writer, one in self._seen.items() if now_ms - one.since_ms >= SWEPT_AFTER_MS}
         if old:

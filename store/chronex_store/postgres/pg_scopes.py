@@ -29,7 +29,7 @@ _LINES_OF_NO_GROUP = ("*pool", "*conditions")
 # Beyond so many jobs that were missing from its scope an update gets the store to itself.
 _MOST_ADDED = 50
 # What is due of jobs that are gone is looked for among the first.
-_FIRST_LOOKED_AT = 20
+_FIRST_READ = 20
 
 _LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(hashtext(current_schema()), 1)"
 _LOCK_ALONE = "SELECT pg_advisory_xact_lock(hashtext(current_schema()), 1)"
@@ -120,7 +120,7 @@ class HeldScope:
     def holds_shared(self, name: str) -> bool:
         return self.is_whole or name in self.shared
 
-    def may_look_at(self, occurrences: Iterable[bytes]) -> None:
+    def may_read(self, occurrences: Iterable[bytes]) -> None:
         """They have places in a group that is held. What they hold there changes with that group alone."""
         self._holding.update(occurrences)
 
@@ -246,8 +246,8 @@ def claiming(due: DueClaim) -> tuple[Query, ...]:
     end = end_of_prefix(queue)
     assert end is not None
     return (
-        (_OF_NO_JOB, (span["from"], span["until"], _FIRST_LOOKED_AT)),
-        (_OF_NO_JOB, (queue, end, _FIRST_LOOKED_AT)),
+        (_OF_NO_JOB, (span["from"], span["until"], _FIRST_READ)),
+        (_OF_NO_JOB, (queue, end, _FIRST_READ)),
         (_CLAIM_DUE, {**pool, **span, "late": late, "beyond": due.beyond}),
         (_CLAIM_QUEUES, {**pool, "from": start, "until": end}),
         (_CLAIM_QUEUES, {**pool, "from": queue, "until": start}),

@@ -75,7 +75,7 @@ def learn_groups(
         record, holders, heads = answers[3 * place : 3 * place + 3]
         known.rows.put(keys.group_key(name), record[0][1] if record else None)
         known.learn_whole(keys.within_holding(name), [row[:2] for row in holders])
-        held.may_look_at(row[2] for row in holders if row[2] is not None)
+        held.may_read(row[2] for row in holders if row[2] is not None)
         for _, _, key, value in holders:
             if key is not None:
                 known.rows.put(key, value)

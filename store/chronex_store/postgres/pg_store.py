@@ -17,6 +17,7 @@ from psycopg.pq import TransactionStatus
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.errors import (
     StoreAwayError,
+    StoreBusyError,
     StoreError,
     StoreForkedError,
     StoreOutcomeUnknownError,
@@ -26,7 +27,7 @@ from chronex.errors import (
 from chronex.failpoints import fail_point
 from chronex.storage import keys
 from chronex.storage.ports import LostCommits, T, UpdateFn, ViewFn
-from chronex.storage.scopes import WHOLE, Scope
+from chronex.storage.scopes import JOURNAL_ONLY, WHOLE, Scope
 from chronex_store.commits import GroupCommit, Take, Update, fail_written, finish
 from chronex_store.postgres import pg_redo, pg_schema
 from chronex_store.postgres.pg_address import PostgresAddress, read_address
@@ -59,7 +60,11 @@ from chronex_store.transaction import NestingGuard
 
 # An update looks up some rows among many. With a table's statistics missing or old the planner would read it all.
 _PLANNING = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
-_PATIENCE_MS = 10_000
+# Elsewhere a reason or a name with another letter could not be recorded, when it is too late to refuse it.
+_HOLDS_ANY_TEXT = ("UTF8", "SQL_ASCII")
+# As the locks need it, whatever the user has for a default.
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+_LONGEST_WAIT_MS = 10_000
 _ASK_AGAIN_S = 0.2
 
 
@@ -92,7 +97,7 @@ class PostgresStore:
         self._writer_name = f"client-{uuid4()}"
         self._has_marked = False
         # How long a commit whose reply was lost is asked for; a daemon has more patience than a command.
-        self.patience_ms = _PATIENCE_MS
+        self.longest_wait_ms = _LONGEST_WAIT_MS
         self._hints = Hints(clock)
         self.run_again = 0  # how many updates needed more than their scope
         self.round_trips = 0  # of all views and updates, each a wait for the network
@@ -183,7 +188,7 @@ class PostgresStore:
         return self._connections.is_pooled
 
     @contextlib.contextmanager
-    def looking(self) -> Iterator[Connection]:
+    def reading_connection(self) -> Iterator[Connection]:
         """A connection for questions to the server itself."""
         with self._connections.reader() as connection:
             try:
@@ -296,8 +301,8 @@ class PostgresStore:
             raise StoreWentBackError(
                 f"{self.address.shown} went back to a time before what was committed, for longer than is known here"
             )
-        told: list[WentBack] = []
-        update = Update(lambda tx: told.append(redo(tx, lost, self.now(), self._writer_name)), use_reserve=True)
+        found: list[WentBack] = []
+        update = Update(lambda tx: found.append(redo(tx, lost, self.now(), self._writer_name)), use_reserve=True)
         self._recent = RecentCommits(token)
         try:
             self._commit_scope([update], WHOLE)
@@ -306,11 +311,12 @@ class PostgresStore:
         except BaseException:
             self._recent = recent
             raise
-        self.on_went_back(told[-1])
+        self.on_went_back(found[-1])
 
     def _commit_scope(self, batch: list[Update], scope: Scope) -> None:
         known, held = KnownRows(), HeldScope(scope)
-        connection = self._begin(scope, known, held)
+        token = uuid4()
+        connection = self._begin(scope, known, held, token)
         if connection is None:
             for update in batch:
                 update.scope = WHOLE
@@ -324,7 +330,6 @@ class PostgresStore:
             self._end(connection)
             finish(decided)
             return
-        token = uuid4()
         try:
             self._send(connection, writes, token)
         except CommitUnknownError:
@@ -336,7 +341,7 @@ class PostgresStore:
         if not _is_word(writes):
             self._changes.moved()
 
-    def _begin(self, scope: Scope, known: KnownRows, held: HeldScope) -> Connection | None:
+    def _begin(self, scope: Scope, known: KnownRows, held: HeldScope, token: UUID) -> Connection | None:
         """The writer's connection, in a transaction that holds what is named; None where that cannot be held."""
         if self._writer is None or self._writer.closed:
             self._writer = self._connections.connect(_PLANNING)
@@ -344,17 +349,23 @@ class PostgresStore:
         ask = self._asking(connection)
         asked = self._clock.boottime_ms()
         settings = self._connections.settings(_PLANNING)
-        locks = [("BEGIN", ()), *settings, *locking(scope)]
+        locks: list[Query] = [(_BEGIN, ()), *settings, *locking(scope)]
         claims = () if scope.due is None else claiming(scope.due)
         # What is held is known beforehand, or by what was claimed.
         held_queries = () if scope.due else _of_held(held)
-        answers = ask(*locks, (pg_redo.TIME_AND_MARK, (self._writer_name,)), *claims, *FIRST_QUERIES, *held_queries)
+        mark = pg_redo.time_and_mark(self.address.schema, self._writer_name, token)
+        answers = ask(*locks, mark, *claims, *FIRST_QUERIES, *held_queries)
         locked, answers = answers[1 + len(settings) : len(locks)], answers[len(locks) :]
-        server_ms, token = answers[0][0]
-        self._clock.learn(server_ms, asked, self._clock.boottime_ms())
-        if not self._is_own_mark(token):
+        server_ms, marked, _ = answers[0][0]
+        is_set = self._clock.learn(server_ms, asked, self._clock.boottime_ms())
+        if is_set and scope != JOURNAL_ONLY:
             self._end(connection)
-            raise MarkIsOlderError(token)
+            raise StoreBusyError(
+                f"the clock of {self.address.shown} was set meanwhile; nothing was written, try again"
+            )
+        if not self._is_own_mark(marked):
+            self._end(connection)
+            raise MarkIsOlderError(marked)
         claimed_rows, answers = answers[1 : 1 + len(claims)], answers[1 + len(claims) :]
         if not locks_all(scope, locked) or (scope.due and not claimed(scope.due, held, claimed_rows)):
             self._end(connection)
@@ -383,30 +394,41 @@ class PostgresStore:
             self._drop_writer()
 
     def _send(self, connection: Connection, writes: OrderedRows, token: UUID) -> None:
-        """All writes and the commit in one pipeline. Leaving the block waits for the answers, of any size."""
-        statements, is_word = list(flush(writes)), _is_word(writes)
+        """All writes and the commit in one pipeline. Leaving the block waits for the answers, of any size.
+
+        Not so behind a pooler: psycopg ends a pipeline with a request to flush. Where it comes after the answer to
+        the commit, it is a new transaction for the pooler, which keeps a connection for it that nobody else has then.
+        """
+        statements, is_word, is_pooled = list(flush(writes)), _is_word(writes), self.is_pooled
         mark = {"writer": self._writer_name, "token": token, "n": int(not is_word)}
-        is_committing = False
+        commit, is_committing = connection.cursor(), False
         self.round_trips += 1
         try:
             with connection.pipeline():
                 connection.execute(pg_redo.MARK, mark)
                 for query, parameters in statements:
                     connection.execute(query, parameters)
+                is_committing = not is_pooled
+                if is_committing:
+                    self._send_commit(commit, is_word=is_word)
+            if not is_committing:
                 is_committing = True
-                connection.execute("COMMIT")
-                if not is_word and self._hints.may_tell():
-                    connection.execute(HINT)
+                self._send_commit(commit, is_word=is_word)
         except psycopg.Error as error:
             self._drop_writer()
-            if is_committing and is_away(error):
-                raise CommitUnknownError from None
-            raise translate_pg(error, self.address) from None
+            if commit.statusmessage != "COMMIT":  # else only the word to the others was not taken
+                is_unknown = is_committing and is_away(error)
+                raise CommitUnknownError if is_unknown else translate_pg(error, self.address) from None
         self._has_marked = True
+
+    def _send_commit(self, commit: psycopg.Cursor[tuple[Any, ...]], *, is_word: bool) -> None:
+        commit.execute("COMMIT")
+        if not is_word and self._hints.may_notify():
+            commit.connection.execute(HINT)
 
     def _has_landed(self, token: UUID) -> bool:
         """Did the commit of this token take effect? Asked until the database answers, or our patience is over."""
-        give_up_ms = self._clock.boottime_ms() + self.patience_ms
+        give_up_ms = self._clock.boottime_ms() + self.longest_wait_ms
         while True:
             try:
                 return self._ask_whether_landed(token)
@@ -420,11 +442,8 @@ class PostgresStore:
             time.sleep(_ASK_AGAIN_S)
 
     def _ask_whether_landed(self, token: UUID) -> bool:
-        """The row is locked, so that the transaction that was cut off has ended when it is read."""
-        connection = self._writer = self._connections.connect()
-        query = f"SELECT token FROM {self.address.schema}.commit_mark WHERE writer = %s FOR UPDATE"
-        rows = connection.execute(query, (self._writer_name,)).fetchall()
-        return any(found == token for (found,) in rows)
+        connection = self._writer = self._connections.connect(_PLANNING)
+        return pg_redo.has_landed(connection, self.address.schema, self._writer_name, token)
 
     def _own_backend(self) -> int | None:
         """The process of the server that works for our writer, by which it names who has sent a word."""
@@ -498,6 +517,12 @@ def prepare(connection: Connection, address: PostgresAddress, *, create: bool) -
 
 def _create(connection: Connection, address: PostgresAddress) -> None:
     """One transaction, and one maker at a time; who comes second finds it made."""
+    encoding = connection.info.parameter_status("server_encoding") or "UTF8"
+    if encoding not in _HOLDS_ANY_TEXT:
+        raise StoreRefusedError(
+            f"{address.shown} has the encoding {encoding}, which cannot hold every text; "
+            "make another database with: createdb -E UTF8 -T template0 NAME"
+        )
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s), 0)", (address.schema,))
         found = connection.execute(

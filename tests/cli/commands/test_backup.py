@@ -88,6 +88,9 @@ def test_what_is_no_store_or_no_backup_is_bad_input_and_leaves_nothing_behind(
         assert chronex("doctor", "--store", store).code == 2
     for name in ("file", "no such backup"):
         assert chronex("restore", str(tmp_path / name), "--store", str(tmp_path / "none")).code == 2
+    told = chronex("restore", str(tmp_path / "file"), "--store", str(tmp_path / "none")).err
+    file = tmp_path / "file"
+    assert told == f"chronex: {file} is not a backup of Chronex; name a file that backup wrote; nothing was changed\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
 
 

@@ -62,7 +62,7 @@ def test_history_as_text_has_a_line_for_each_with_its_reason(past: Past, printed
     ("more", "sentence"),
     [
         ({"states": ["complete"]}, "no state 'complete'; did you mean completed?"),
-        ({"since": "yesterday"}, "is not an ISO 8601 time"),
+        ({"since": "next week"}, "is not a time; write"),
         ({"job": "helo"}, "no job 'helo'; did you mean hello?"),
     ],
 )

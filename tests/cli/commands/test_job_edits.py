@@ -102,7 +102,8 @@ def test_other_edits_of_the_file_wait_for_apply(desk: Desk) -> None:
     ("arguments", "words"),
     [
         (("add", "tidy", "99 * * * *", "--", "x"), "value 99 out of range"),
-        (("add", "hello", "0 4 * * *", "--", "x"), "is given twice"),
+        (("add", "hello", "0 4 * * *", "--", "x"), "has a job 'hello' already; change it with: chronex edit"),
+        (("add", "HELLO", "0 4 * * *", "--", "x"), "has a job 'hello' already"),
         (("add", "bad name", "0 4 * * *", "--", "x"), "bad name"),
         (("rm", "nobody"), "no job 'nobody'"),
     ],
@@ -225,3 +226,5 @@ def test_without_a_terminal_it_wants_a_word(desk: Desk) -> None:
     done = desk("edit", EDITOR="true")
     assert (done.code, "--yes" in done.err) == (2, True)
     assert "ended with 1" in desk("edit", "--yes", EDITOR="false").err
+    assert "left no file behind; nothing was changed" in desk("edit", "--yes", EDITOR="rm").err
+    assert "a quote is not closed in the name of the editor, vim '" in desk("edit", "--yes", EDITOR="vim '").err

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -201,7 +202,7 @@ def test_a_file_that_cannot_be_read_is_a_finding_and_exit_2(chronex: Chronex, fo
     assert done.out.endswith("b.timer:2:1: E140 byte 0xff is not UTF-8; save the file as UTF-8\n")
 
 
-@pytest.mark.parametrize("form", ["text", "json", "gcc", "github", "sarif"])
+@pytest.mark.parametrize("form", ["text", "json", "gcc", "github", "gitlab", "sarif"])
 def test_a_crontab_need_not_be_utf_8_because_cron_reads_bytes(chronex: Chronex, folder: Path, form: str) -> None:
     path = folder / "b.crontab"
     path.write_bytes(b"# \xfcberall\n0 25 * * * /usr/bin/a \xe9\n0 4 * * Monday /b")
@@ -233,8 +234,14 @@ def test_a_named_file_that_is_not_linted_is_exit_2(chronex: Chronex, folder: Pat
 
 def test_what_was_not_linted_is_named_with_the_kinds_there_are(chronex: Chronex, folder: Path) -> None:
     done = chronex("lint", str(folder / "notes.txt"), str(folder / "a.crontab"), *NOW)
-    assert "notes.txt:1:1: E140 not linted: its name says no kind; --as {chronex,crontab," in done.out
+    named = "its name does not say what it is; say so with --as {chronex,crontab,"
+    assert f"notes.txt:1:1: E140 not linted: {named}" in done.out
     assert "a.crontab:1:1: W103" in done.out
+    part = folder / "part.toml"
+    part.write_text('[jobs.a]\nschedule = "0 3 * * *"\nrun = "true"\n')
+    done = chronex("lint", str(part), *NOW)
+    assert "part.toml:1:1: E140 not linted: it may be a job file, or a part of one; --as chronex reads it" in done.out
+    assert chronex("lint", str(part), "--as", "chronex", *NOW).code in (0, 1)
 
 
 def test_a_named_file_that_was_read_and_has_no_schedules_is_no_failure(chronex: Chronex, tmp_path: Path) -> None:
@@ -362,3 +369,24 @@ def test_lint_imports_no_server() -> None:
         "assert not {'pygls', 'lsprotocol', 'yaml', 'msgspec'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_a_report_for_gitlab_names_a_finding_by_its_line_and_not_by_where_that_stands(
+    chronex: Chronex, folder: Path
+) -> None:
+    path = folder / "q.crontab"
+
+    def report(text: str) -> list[dict[str, Any]]:
+        path.write_text(text)
+        rows: list[dict[str, Any]] = json.loads(chronex("lint", str(path), "--format", "gitlab", *NOW).out)
+        return rows
+
+    first = report("0 25 * * * /a\n0 25 * * * /a\n0 4 * * MNO /b\n")
+    moved = report("# nightly\n0 25 * * * /a\n0 25 * * * /a\n0 4 * * MNO /b\n")
+    assert [set(row) for row in first] == [{"description", "check_name", "fingerprint", "severity", "location"}] * 3
+    assert [(row["check_name"], row["severity"], row["location"]["lines"]) for row in moved] == [
+        ("E003", "major", {"begin": 2}), ("E003", "major", {"begin": 3}), ("E006", "major", {"begin": 4}),
+    ]  # fmt: skip
+    prints = [row["fingerprint"] for row in first]
+    assert prints == [row["fingerprint"] for row in moved]
+    assert len(set(prints)) == 3

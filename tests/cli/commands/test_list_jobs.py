@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from chronex.cli.commands.history import history
 from chronex.cli.commands.list_jobs import run_list
@@ -15,6 +16,9 @@ from chronex.cli.commands.show import run_show
 from chronex.cli.commands.status import run_status
 from chronex.cli.commands.why import run_why
 from chronex.cli.options import UsageError
+from chronex.clock import wall_ms
+from chronex.engine.update import apply_jobs
+from chronex.model.job import Job, Task
 from chronex.model.occurrence import ProcessIdentity
 from chronex.run import boot_id, identity_of
 from chronex_store import LmdbStore
@@ -46,6 +50,22 @@ def test_a_narrow_terminal_has_fewer_columns_and_no_wrapped_line(
     assert all(len(line) <= room for line in lines)
     assert len(lines[0].split()) <= heads
     assert lines[0].split()[:2] == ["STATE", "JOB"]
+
+
+def test_a_terminal_of_eighty_columns_wraps_no_line_either(
+    tmp_path: Path, printed: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a daemon the times are longer by some words; a pipe still has every column."""
+    with LmdbStore.open(tmp_path / "store") as store:
+        task = Task(name="main", run=("true",))
+        job = Job(id="a-backup-of-the-whole-base", schedule="0 3 1 1 * {jitter:30m}", tasks=(task,))
+        apply_jobs(store, [job, replace(job, id="hello")], wall_ms())
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert "SCHEDULE" in printed(run_list, str(tmp_path / "store"), "text", "").splitlines()[0]
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = printed(run_list, str(tmp_path / "store"), "text", "").splitlines()
+    assert all(len(line) <= 80 for line in lines), lines
+    assert lines[0].split() == ["STATE", "JOB", "NEXT", "LAST"]
 
 
 def test_a_list_in_json_has_one_object_for_each_job(past: Past, printed: Callable[..., str]) -> None:

@@ -11,15 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from chronex.cli.commands.history import history
 from chronex.cli.commands.logs import LogsOptions, run_logs
 from chronex.cli.options import UsageError
+from chronex.engine.membership import LEASE_MS
+from chronex.engine.shared_logs import put_excerpt
 from chronex.errors import AmbiguousIdError, UnknownIdError, UnknownJobError
+from chronex.model.records import Excerpt
 from chronex.run.attempt_log import BoundedLog
-from chronex.storage.records import Reading
+from chronex.storage.ports import Transaction
+from chronex.storage.records import Reading, Records
 from chronex_store import LmdbStore
 from tests.cli.past import HOSTILE, Past
+from tests.storage.samples import NODE
 
 
 def logs(past: Past, what: str, form: str = "text", **more: Any) -> tuple[Any, ...]:
@@ -67,14 +73,45 @@ def test_raw_gives_the_bytes(past: Past, capsysbinary: pytest.CaptureFixture[byt
         ("helo", {}, "no job 'helo'; did you mean hello?"),
         ("yearly", {}, "yearly has not run yet; chronex show yearly says when it will"),
         ("occ_ffff", {}, "no occurrence, run or attempt 'occ_ffff'"),
-        ("hello", {"task": "other"}, "no attempt of 'hello' fits"),
-        ("hello", {"number": 9}, "no attempt of 'hello' fits"),
+        ("hello", {"task": "other"}, "--task: hello has no attempt of a task 'other'; there are attempts of main"),
+        ("hello", {"task": "man"}, "--task: hello has no attempt of a task 'man'; did you mean main?"),
+        ("hello", {"number": 9}, "--attempt: hello has no attempt 9; the last one is 1"),
     ],
 )
 def test_what_has_no_log_is_told(past: Past, what: str, more: dict[str, Any], sentence: str) -> None:
     with pytest.raises((UsageError, UnknownJobError, UnknownIdError, AmbiguousIdError)) as told:
         run_logs(*logs(past, what, **more), follow=False)
     assert sentence in str(told.value)
+
+
+def test_a_log_that_is_not_there_any_more_is_told(
+    past: Past, printed: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = ids(past, printed)
+    for file in (past.place / "logs").iterdir():
+        file.unlink()
+    assert run_logs(*logs(past, found["id"]), follow=False) == 1
+    assert "is not here: it was removed, or stayed with another store" in capsys.readouterr().err
+
+
+def test_a_copy_of_a_shared_store_shows_what_that_had_of_a_log(
+    past: Past, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was silently empty there."""
+    with LmdbStore.open(past.place) as store:
+        done = store.view(lambda tx: Reading(tx).occurrences("hello"))[1]
+        (attempt,) = store.view(lambda tx: Reading(tx).attempts("hello", done.nominal_ms))
+
+        def as_copied(tx: Transaction) -> None:
+            records = Records(tx, past.now)
+            records.put(replace(NODE, id=attempt.owner, name="db-1", host_id="far", lease_ms=LEASE_MS))
+            put_excerpt(records, attempt, Excerpt(b"what was shared\n", b"", 0))
+
+        store.update(as_copied)
+    for file in (past.place / "logs").iterdir():
+        file.unlink()
+    assert run_logs(*logs(past, done.id), follow=False) == 0
+    assert capsys.readouterr().out == "what was shared\n"
 
 
 def test_following_shows_lines_as_they_come_and_ends_with_the_attempt(

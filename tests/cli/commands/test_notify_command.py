@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from chronex.cli.commands import list_jobs, notify, show, status, why
 from chronex.cli.job_file import load_job_file
@@ -18,7 +19,7 @@ from chronex.engine import outbox
 from chronex.engine.update import apply_jobs
 from chronex.errors import ChronexError
 from chronex.model.records import Notice
-from chronex.storage.records import Records
+from chronex.storage.records import Reading, Records
 from chronex_store.lmdb_store import LmdbStore
 from tests.kit.forked import ChronexProcess, run_chronex
 from tests.kit.servers import Behaviour, http_answer, web_server
@@ -168,6 +169,25 @@ def test_a_job_that_can_never_run_is_told(tmp_path: Path, capsys: Capture) -> No
     assert status.run_status(place.store, "json", watch=False, check=True) == 1
     troubles = json.loads(capsys.readouterr().out)["troubles"]
     assert [one["words"] for one in troubles if one["job"] == "j"] == ["j never runs: no time matches its schedule"]
+
+
+@pytest.mark.parametrize(("schedule", "is_told"), [("0 0 30 2 *", True), ("@once 2020-01-01T00:00:00Z", False)])
+def test_a_job_that_has_run_and_can_never_run_again_is_told(
+    tmp_path: Path, capsys: Capture, schedule: str, is_told: bool
+) -> None:
+    """An edit to 30 February was shown as done, like a job that was to run once."""
+    place = Place(tmp_path, "https://hooks.example.com")
+    place.apply()
+    with LmdbStore.open(place.store) as store:
+        ran = store.view(lambda tx: Reading(tx).job("j"))
+        assert ran is not None
+        counters = replace(ran.progress.counters, fired=3)
+        store.update(lambda tx: Records(tx, 1_000).put(ran.progressed(counters=counters)))
+    place.file.write_text(place.file.read_text().replace("0 3 * * *", schedule))
+    place.apply()
+    status.run_status(place.store, "json", watch=False, check=True)
+    troubles = json.loads(capsys.readouterr().out)["troubles"]
+    assert ["job_never_runs"] * is_told == [one["code"] for one in troubles if one["job"] == "j"]
 
 
 def test_a_daemon_tells_a_failure_with_its_output_and_commands_that_work(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ TYPED: list[tuple[list[str], list[str]]] = [
     (["chronex", "service", "inst"], ["install"]),
     (["chronex", "service", "install", "--no-s"], ["--no-start"]),
     (["chronex", "lint", "--format", "s"], ["sarif"]),
-    (["chronex", "lint", "--format", "g"], ["gcc", "github"]),
+    (["chronex", "lint", "--format", "g"], ["gcc", "github", "gitlab"]),
     (["chronex", "list", "--format", "n"], ["names"]),
     (["chronex", "status", "--format", "n"], []),
     (["chronex", "lint", "--as", "cron"], ["crontab", "cron.d"]),

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from chronex.cli.commands import replay
 from chronex.cli.commands.history import run_history
 from chronex.cli.options import UsageError
+from chronex.clock import wall_ms
+from chronex.engine.update import apply_jobs
 from chronex.errors import NotPossibleError
+from chronex.model.job import Job, Task
 from chronex.views.past_runs import HistoryQuery
+from chronex_store import LmdbStore
 from tests.cli.small_store import Capture, Place, said, triggered
 
 
@@ -66,3 +72,18 @@ def test_a_task_that_the_version_does_not_have_is_named(place: Place, capsys: Ca
     how = replay.HowToReplay("fixed", tasks=("dmup",))
     with pytest.raises(NotPossibleError, match="version 1 of a has no task 'dmup'; it has main"):
         replay.run_replay(identity, how, yes=False, store=place.path, form="json")
+
+
+def test_the_children_that_a_replay_offers_are_those_that_it_would_run(place: Place, capsys: Capture) -> None:
+    """One with a schedule of its own waits at its instants, and no replay runs it."""
+    identity = triggered(place, capsys, "failed")
+    tasks = (Task(name="main", run=("true",)),)
+    jobs = [
+        Job(id="a", schedule="0 0 1 1 *", tasks=tasks),
+        Job(id="mail", schedule="", after=("a",), tasks=tasks),
+        Job(id="monthly", schedule="0 6 1 * *", after=("a",), tasks=tasks),
+    ]
+    with LmdbStore.open(Path(place.path)) as store:
+        apply_jobs(store, jobs, wall_ms())
+    assert replay.run_replay(identity, replay.HowToReplay("fixed"), yes=False, store=place.path, form="text") == 0
+    assert "mail would follow it: replay --with-children runs that too" in capsys.readouterr().out

@@ -34,6 +34,16 @@ def test_the_text_has_the_status_of_each_task_and_the_sum(past: Past, printed: C
     assert text.splitlines()[-1].startswith("in all     1 task")
 
 
+def test_what_a_scheduler_that_is_gone_has_left_is_not_said_to_run(past: Past, printed: Callable[..., str]) -> None:
+    lines = printed(report, "hello", str(past.place), "text").splitlines()
+    assert lines[1] == "status     unknown"
+    (task,) = (line for line in lines if line.startswith("task "))
+    assert (
+        task
+        == "task       main  unknown: its command has ended while no scheduler ran; how is unknown until one runs"
+    )
+
+
 @pytest.mark.parametrize(
     ("what", "error", "sentence"),
     [

@@ -144,3 +144,12 @@ def test_durations_are_asked_of_a_store_that_machines_share(chronex: Chronex, fi
     assert chronex("apply", file, "--store", postgres_url).code == 0
     done = chronex("simulate", file, "--store", postgres_url, "--format", "json")
     assert (done.code, json.loads(done.out)["durations_ms"]) == (0, {}), "nothing has run there"
+
+
+def test_the_critical_path_takes_as_long_as_the_job_is_played_with(chronex: Chronex, tmp_path: Path) -> None:
+    """It took the given duration once for each task, and the run once for all of them."""
+    tasks = "".join(f'[[jobs.etl.tasks]]\nname = "{name}"\nrun = "true"\n' for name in ("get", "load", "tidy"))
+    path = tmp_path / "graph.toml"
+    path.write_text(f'[jobs.etl]\nschedule = "0 3 * * *"\n{tasks}')
+    found = simulated(chronex, str(path), "--duration", "9m")
+    assert found["critical_paths"]["etl"]["total_ms"] == 9 * 60_000

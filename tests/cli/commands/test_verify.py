@@ -79,7 +79,7 @@ def test_since_and_job(chronex: Chronex, bad: Path) -> None:
     nobody = chronex("verify", "--store", str(bad), "--job", "nobody")
     assert (nobody.code, nobody.out) == (2, "")
     assert f"no job 'nobody'; chronex list --store {bad} shows them" in nobody.err
-    assert chronex("verify", "--store", str(bad), "--since", "yesterday").code == 2
+    assert chronex("verify", "--store", str(bad), "--since", "someday").code == 2
 
 
 def test_own_properties_of_the_job_file(chronex: Chronex, good: Path, tmp_path: Path) -> None:

@@ -49,11 +49,19 @@ def test_a_node_is_drained_by_any_name_that_is_its_own(name: str) -> None:
     assert (found.draining, found.drained_by) == (False, "")
 
 
+def test_of_daemons_that_have_all_left_the_newest_of_the_machine_is_meant() -> None:
+    """It is that one whose place the next daemon takes; its name would else be of no use to undrain it."""
+    left = [node(f"node-{n}", started_ms=NOW + n % 3, stopped_ms=NOW + n) for n in range(4)]
+    store = store_with(*left, node("elsewhere", "far", stopped_ms=NOW))
+    assert store.update(lambda tx: drain_node(Records(tx, NOW), "db", ANN, draining=True)).id == "node-2"
+
+
 @pytest.mark.parametrize(
     ("nodes", "name", "why"),
     [
         ([node("node-1")], "node-2", "no node is called node-2; did you mean node-1"),
         ([node("node-1"), node("node-2")], "node-", "could be node-1, node-2"),
+        ([node("node-1", stopped_ms=NOW), node("node-2", "far", stopped_ms=NOW)], "node-", "could be node-1, node-2"),
         ([node("node-1", lease_ms=0)], "node-1", "has its store to itself"),
     ],
 )

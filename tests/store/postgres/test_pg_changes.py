@@ -17,26 +17,26 @@ from tests.kit.waits import DEADLINE_S, until
 def test_a_burst_is_told_at_its_beginning_and_once_after_its_end() -> None:
     clock = FakeClock(datetime(2027, 1, 1, tzinfo=UTC))
     hints = Hints(clock)
-    assert hints.may_tell()
-    assert not hints.must_tell()
+    assert hints.may_notify()
+    assert not hints.must_notify()
     clock.advance(timedelta(milliseconds=50))
-    assert not hints.may_tell()
-    assert not hints.must_tell()  # too early
+    assert not hints.may_notify()
+    assert not hints.must_notify()  # too early
     clock.advance(timedelta(milliseconds=150))
-    assert hints.must_tell()
-    assert not hints.must_tell()  # told
+    assert hints.must_notify()
+    assert not hints.must_notify()  # told
 
 
 def test_what_a_later_commit_has_told_is_not_told_again() -> None:
     clock = FakeClock(datetime(2027, 1, 1, tzinfo=UTC))
     hints = Hints(clock)
-    assert hints.may_tell()
+    assert hints.may_notify()
     clock.advance(timedelta(milliseconds=50))
-    assert not hints.may_tell()
+    assert not hints.may_notify()
     clock.advance(timedelta(milliseconds=200))
-    assert hints.may_tell()
+    assert hints.may_notify()
     clock.advance(timedelta(milliseconds=200))
-    assert not hints.must_tell()
+    assert not hints.must_notify()
 
 
 def put(store: PostgresStore, value: bytes) -> None:
@@ -45,13 +45,13 @@ def put(store: PostgresStore, value: bytes) -> None:
 
 def test_nobody_looks_for_what_it_has_committed_itself(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[Connection] = []
-    look = ChangeWatch._look
+    look = ChangeWatch._check
 
     def noted(self: ChangeWatch, listener: Connection) -> None:
         looks.append(listener)
         look(self, listener)
 
-    monkeypatch.setattr(ChangeWatch, "_look", noted)
+    monkeypatch.setattr(ChangeWatch, "_check", noted)
     monkeypatch.setattr(pg_changes, "POLL_S", 10 * DEADLINE_S)
     with PostgresStore.open(postgres_url) as writer, PostgresStore.open(postgres_url) as other:
         writer.wait(-1, 0)
@@ -82,17 +82,17 @@ def test_who_sleeps_is_woken_when_the_server_goes_away_and_when_it_is_back(
 ) -> None:
     """Who only looks would not find out: nothing changes in a store that does not answer."""
     listeners: list[Connection] = []
-    look = ChangeWatch._look
+    look = ChangeWatch._check
 
     def noted(self: ChangeWatch, listener: Connection) -> None:
         look(self, listener)
         listeners.append(listener)
 
-    monkeypatch.setattr(ChangeWatch, "_look", noted)
+    monkeypatch.setattr(ChangeWatch, "_check", noted)
     with PostgresStore.open(postgres_url) as store, PostgresStore.open(postgres_url) as other:
         seen = store.wait(-1, 0)
         until(lambda: listeners, "the first look")
-        with other.looking() as connection:
+        with other.reading_connection() as connection:
             connection.execute("SELECT pg_terminate_backend(%s)", (listeners[0].info.backend_pid,))
         until(lambda: store.wait(-1, 0) >= seen + 2, "to be woken twice")
         assert listeners[-1] is not listeners[0]

@@ -167,7 +167,7 @@ def test_a_decision_about_a_group_waits_for_who_decides_about_it(nodes: list[Rac
     with ThreadPoolExecutor(1) as pool:
         with held_elsewhere(other.store, "left"):
             tick = pool.submit(one.engine.tick, AT, AT - 60_000)
-            with one.store.looking() as connection:
+            with one.store.reading_connection() as connection:
                 until(lambda: connection.execute(waiting).fetchone() == (1,), "the tick waits")
             assert not tick.done()
         assert len(tick.result(DEADLINE_S).orders) == 1

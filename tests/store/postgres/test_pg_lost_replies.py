@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from random import Random
 
+import psycopg
 import pytest
 
 from chronex.engine.update import apply_jobs
@@ -14,10 +16,12 @@ from chronex.model.event import Event
 from chronex.model.job import Job, Task
 from chronex.storage import journal, keys, scopes
 from chronex.storage.ports import Transaction
-from chronex_store.postgres import pg_connections
+from chronex_store.postgres import pg_connections, pg_store
+from chronex_store.postgres.pg_address import read_address
 from chronex_store.postgres.pg_store import PostgresStore
 from tests.kit.postgres import PostgresServer
 from tests.kit.relay import Relay
+from tests.kit.waits import until
 
 AT = 1_798_761_600_000
 COUNTER = keys.task_state_key("a", "main", "counter")
@@ -82,6 +86,16 @@ def test_no_update_is_lost_or_done_twice(relay: Relay, postgres_url: str, scope:
     assert found == acknowledged
 
 
+def test_a_word_to_the_others_that_fails_takes_no_commit_back(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue of such words is bounded, and who does not listen for days fills it."""
+    monkeypatch.setattr(pg_store, "HINT", "SELECT 1 / 0")
+    with PostgresStore.open(postgres_url) as store:
+        for number in (1, 2):
+            assert store.update(count) == number
+
+
 @pytest.mark.torture
 @pytest.mark.parametrize("seed", range(5))
 def test_no_update_of_a_thousand_is_lost_or_done_twice(relay: Relay, postgres_url: str, seed: int) -> None:
@@ -90,3 +104,64 @@ def test_no_update_of_a_thousand_is_lost_or_done_twice(relay: Relay, postgres_ur
     )
     assert found == acknowledged
     assert acknowledged > 0
+
+
+# -- a commit that is slow, and whose connection breaks meanwhile -----------------------------------------------------
+
+SLOW = 4711
+# As a commit that waits for its standby: in the first case it has written all, in the second nothing yet.
+HELD_UP = {
+    "while it commits": "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON event DEFERRABLE INITIALLY DEFERRED "
+    "FOR EACH ROW EXECUTE FUNCTION hold_up()",
+    "before its first statement": "CREATE TRIGGER slow BEFORE INSERT OR UPDATE ON commit_mark "
+    "FOR EACH ROW EXECUTE FUNCTION hold_up()",
+}
+
+
+@contextmanager
+def commits_held_up(url: str, trigger: str) -> Iterator[psycopg.Connection]:
+    """Every commit waits until the connection lets go of its lock."""
+    address = read_address(url)
+    with psycopg.connect(
+        autocommit=True,
+        options=f"-c search_path={address.schema}",
+        **address.parameters,  # type: ignore[arg-type]
+    ) as holder:
+        holder.execute(
+            "CREATE FUNCTION hold_up() RETURNS trigger LANGUAGE plpgsql AS "
+            f"'BEGIN PERFORM pg_advisory_xact_lock_shared({SLOW}); RETURN NEW; END'"
+        )
+        holder.execute(trigger)
+        holder.execute(f"SELECT pg_advisory_lock({SLOW})")
+        yield holder
+
+
+def waiting(holder: psycopg.Connection) -> int:
+    (row,) = holder.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchall()
+    return int(row[0])
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["the first of its process", "a later one"])
+@pytest.mark.parametrize("when", HELD_UP)
+def test_a_slow_commit_whose_connection_broke_is_waited_for(
+    relay: Relay, postgres_url: str, when: str, is_first: bool
+) -> None:
+    """A command is one commit: that its process has no mark yet does not mean that nothing will land."""
+    job = Job(id="a", schedule="@daily", tasks=(Task(name="main", run="true"),))
+    with PostgresStore.open(postgres_url) as store:
+        apply_jobs(store, [job], AT)
+    with PostgresStore.open(relay.url(read_address(postgres_url).schema)) as store:
+        if not is_first:
+            store.update(count, scope=scopes.of_jobs("a"))
+        with commits_held_up(postgres_url, HELD_UP[when]) as holder:
+            answers: list[int] = []
+            update = threading.Thread(target=lambda: answers.append(store.update(count, scope=scopes.of_jobs("a"))))
+            update.start()
+            until(lambda: waiting(holder) == 1, "a commit that is held up")
+            relay.cut()
+            until(lambda: waiting(holder) == 2, "the question what became of it")
+            holder.execute(f"SELECT pg_advisory_unlock({SLOW})")
+            update.join()
+        expected = 1 if is_first else 2
+        assert answers == [expected]
+        assert store.view(lambda tx: tx.get(COUNTER)) == str(expected).encode()

@@ -13,13 +13,13 @@ from chronex.engine.commands import trigger
 from chronex.engine.commands.actor import Actor
 from chronex.engine.commands.control import pause, resume
 from chronex.engine.update import apply_jobs
-from chronex.errors import ChronexError
+from chronex.errors import ChronexError, StoreBusyError
 from chronex.model.job import Job, Task
 from chronex.model.policies import OverlapPolicy, RetryPolicy
-from chronex.storage import scopes
+from chronex.storage import journal, scopes
 from chronex.storage.records import Reading, Records
 from chronex_store.postgres.pg_store import PostgresStore
-from tests.kit.racing import Racers, RacingThreads
+from tests.kit.racing import Racers, RacingNode, RacingThreads
 from tests.verify.assertion import assert_verified
 
 AT = 1_798_761_600_000
@@ -108,3 +108,19 @@ def test_four_nodes_race_for_many_jobs(postgres_url: str, seed: int) -> None:
     shares = race(postgres_url, jobs_due_each_minute(300), instants=6, slots=50, seed=seed, make=Racers)
     fair = sum(shares.values()) / 4
     assert all(0.5 * fair < share < 1.5 * fair for share in shares.values()), shares
+
+
+def test_nothing_is_decided_by_a_time_that_the_database_does_not_have_any_more(postgres_url: str) -> None:
+    """Its clock was set back, which another node has found first: by the old time all of the jobs would be due."""
+    with PostgresStore.open(postgres_url) as store:
+        apply_jobs(store, jobs_due_each_minute(2), store.now())
+        node = RacingNode(store, "node-1", 5)
+        node.register(store.now())
+        boot_ms = store.clock().boottime_ms()
+        store._clock.learn(store.now() + 600_000, boot_ms, boot_ms)  # what it was a moment ago
+        decided_ms = store.now()
+        before = store.view(journal.tail)
+        with pytest.raises(StoreBusyError, match="was set meanwhile"):
+            node.engine.tick(decided_ms, decided_ms - 1000)
+        assert store.view(journal.tail) == before
+        assert node.engine.tick(store.now(), store.now()).orders == ()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
+import psycopg
 import pytest
 
 from chronex.engine.update import apply_jobs
@@ -15,6 +19,8 @@ from chronex_store.postgres.pg_address import read_address
 from chronex_store.postgres.pg_store import PostgresStore
 from tests.kit.pooler import PORT, WHY_NO_POOLER, find_pooler, pooler
 from tests.kit.postgres import PostgresServer
+from tests.kit.relay import LATE_S, Relay
+from tests.kit.waits import until
 from tests.store.postgres.test_pg_races import AT, jobs_due_each_minute, race
 from tests.store.postgres.test_pg_store import sql
 
@@ -47,6 +53,84 @@ def test_a_wrong_password_is_called_that_and_not_shown(locked_url: str) -> None:
     said = refusal()
     assert "refuses the password; put the right one into" in said
     assert CANARY not in said
+
+
+def test_who_was_let_in_before_waits_for_what_refuses_it_now(postgres_url: str) -> None:
+    """A password that is changed, a database that is restored: a daemon goes on when that is mended."""
+    keyed = role(postgres_url, "keyed", "", "GRANT chronex TO {role}")
+    name = read_address(keyed).parameters["user"]
+    with PostgresStore.open(keyed) as store:
+        sql(
+            postgres_url,
+            f"ALTER ROLE {name} NOLOGIN",
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{name}'",
+        )
+        with pytest.raises(StoreAwayError, match="does not let this user in"):
+            store.view(journal.tail)
+        with pytest.raises(StoreRefusedError, match="does not let this user in"):
+            PostgresStore.open(keyed)
+        sql(postgres_url, f"ALTER ROLE {name} LOGIN")
+        until(lambda: reads(store), "a connection")
+
+
+def test_tables_that_are_gone_are_waited_for(postgres_url: str) -> None:
+    """A database is restored under a daemon: it is there, empty at first, and then as it was."""
+    schema = read_address(postgres_url).schema
+    with PostgresStore.open(postgres_url) as store:
+        apply_jobs(store, jobs_due_each_minute(1), AT)
+        before = store.view(journal.tail)
+        sql(postgres_url, f"ALTER SCHEMA {schema} RENAME TO {schema}_away")
+        for act in (lambda: store.view(journal.tail), lambda: apply_jobs(store, [], AT)):
+            with pytest.raises(StoreAwayError, match=r"are gone .*; restore them from a backup"):
+                act()
+        sql(postgres_url, f"ALTER SCHEMA {schema}_away RENAME TO {schema}")
+        assert store.view(journal.tail) == before
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_that_cannot_hold_every_text_is_refused_before_it_has_to(
+    postgres_server: PostgresServer, encoding: str
+) -> None:
+    name = f"encoded_{encoding.lower()}"
+    sql(
+        postgres_server.url(),
+        f"DROP DATABASE IF EXISTS {name}",
+        f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'",
+    )
+    url = postgres_server.url(database=name)
+    if encoding == "LATIN1":
+        with pytest.raises(StoreRefusedError, match=r"encoding LATIN1, which cannot .*; make another .* -E UTF8"):
+            PostgresStore.open(url)
+        return
+    with PostgresStore.open(url) as store:
+        told = Event(name="Told", at_ms=AT, data={"text": "grüße ✓"})
+        store.update(lambda tx: journal.append(tx, told))
+        assert [event for _, event in store.view(journal.tail)] == [told]
+
+
+def test_the_settings_of_a_user_change_nothing(postgres_url: str) -> None:
+    """A database administrator may have set any of them, for other programs."""
+    odd = role(
+        postgres_url, "odd", "SUPERUSER",
+        *(
+            f"ALTER ROLE {{role}} SET {setting}"
+            for setting in (
+                "standard_conforming_strings = off", "default_transaction_isolation = 'serializable'",
+                "client_encoding = 'LATIN1'", "statement_timeout = '1ms'", "lock_timeout = '1ms'",
+                "idle_in_transaction_session_timeout = '1ms'", "bytea_output = 'escape'", "timezone = 'Asia/Kolkata'",
+                "enable_indexscan = off", "search_path = pg_catalog",
+            )
+        ),
+    )  # fmt: skip
+    assert race(odd, jobs_due_each_minute(6), instants=1, slots=3)
+
+
+def reads(store: PostgresStore) -> bool:
+    try:
+        store.view(journal.tail)
+    except StoreAwayError:
+        return False
+    return True
 
 
 def role(url: str, name: str, options: str, *more: str) -> str:
@@ -131,9 +215,69 @@ def test_four_nodes_race_behind_a_pooler_that_gives_each_transaction_another_con
         apply_jobs(store, [], AT + 1)
 
 
+@pytest.fixture
+def smallest_pool(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
+    """A pooler that has one connection to the server, as if it were the server."""
+    if find_pooler() is None:
+        pytest.skip(WHY_NO_POOLER)
+    with pooler(postgres_server, size=1) as place:
+        yield PostgresServer(postgres_server.programs, Path(place), PORT)
+
+
+def test_no_connection_of_a_pooler_is_kept_after_a_commit(
+    smallest_pool: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request to flush that comes behind the commit is one more transaction for the pooler, which never ends."""
+    monkeypatch.setattr(pg_connections.Connection, "longest_silence_s", 5.0)
+    schema = read_address(postgres_url).schema
+    with Relay(smallest_pool) as relay:
+        relay.late_flush = True
+        with PostgresStore.open(relay.url(schema)) as one, PostgresStore.open(smallest_pool.url(schema)) as other:
+            for number in range(3):
+                told = Event(name="Told", at_ms=AT, data={"n": number})
+                one.update(lambda tx, told=told: journal.append(tx, told))  # type: ignore[misc]
+                time.sleep(3 * LATE_S)
+                assert len(other.view(journal.tail)) == number + 1
+
+
+def test_a_pooler_is_found_also_where_the_schema_is_the_default(
+    smallest_pool: PostgresServer, postgres_server: PostgresServer
+) -> None:
+    sql(
+        postgres_server.url(),
+        "DROP DATABASE IF EXISTS with_default",
+        "CREATE DATABASE with_default",
+        "ALTER DATABASE with_default SET search_path = chronex",
+    )
+    with PostgresStore.open(smallest_pool.url(database="with_default")) as store:
+        assert store.is_pooled
+
+
 def test_a_pooler_that_refuses_our_settings_is_told_of(postgres_server: PostgresServer) -> None:
     if find_pooler() is None:
         pytest.skip(WHY_NO_POOLER)
     refused = pytest.raises(StoreRefusedError, match="ignore_startup_parameters = options")
     with pooler(postgres_server, ignored="extra_float_digits") as place, refused:
         PostgresStore.open(f"postgresql://chronex@/postgres?host={place}&port={PORT}")
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            'root certificate file "/root/.postgresql/root.crt" does not exist\nEither provide the file, use the '
+            "system's trusted roots with sslrootcert=system, or change sslmode to disable server certificate "
+            "verification.",
+            r"no file says whom to trust; .* sslrootcert=/…/ca.crt.*\(root certificate file [^ ]* does not exist\)$",
+        ),
+        ("SSL error: certificate verify failed", r"is not to be trusted: .*; renew it, or name the file"),
+        ('server certificate for "a" does not match host name "b"', r"is not to be trusted: .* host name .b.\)$"),
+        ('invalid sslmode value: "x"', r"as the address asks for it"),
+    ],
+)
+def test_what_is_wrong_with_a_certificate_is_said_with_what_to_do(said: str, words: str) -> None:
+    """In the words of libpq 17, as a real server with such certificates made it say them."""
+    error = psycopg.OperationalError(f'connection to server at "127.0.0.1", port 5432 failed: {said}')
+    found = pg_connections.describe_connect(error, read_address("postgresql://chronex@b/jobs?sslmode=verify-full"))
+    assert isinstance(found, StoreRefusedError)
+    assert re.search(words, str(found)), found

@@ -36,7 +36,7 @@ def postgres_schema() -> str:
 @pytest.fixture
 def store(relay: Relay, postgres_schema: str) -> Iterator[PostgresStore]:
     with PostgresStore.open(relay.url(postgres_schema)) as made:
-        made.patience_ms = 500
+        made.longest_wait_ms = 500
         made.update(write)
         made.view(lambda tx: tx.get(KEY))
         yield made
@@ -101,7 +101,7 @@ def test_who_waits_for_a_change_wakes_and_the_store_closes(relay: Relay, postgre
 
 
 def test_an_answer_that_takes_long_is_waited_for_where_that_is_expected(store: PostgresStore) -> None:
-    with store.looking() as connection:
+    with store.reading_connection() as connection:
         connection.longest_silence_s = 30.0
         assert connection.execute("SELECT pg_sleep(1)").fetchall()
         connection.longest_silence_s = 1.0
@@ -111,7 +111,7 @@ def test_an_answer_that_takes_long_is_waited_for_where_that_is_expected(store: P
 
 def test_where_one_connection_met_silence_the_others_wait_less(store: PostgresStore, relay: Relay) -> None:
     """A daemon that leaves would wait for each of them in turn."""
-    with store.looking() as waited, store.looking() as further:
+    with store.reading_connection() as waited, store.reading_connection() as further:
         waited.longest_silence_s, further.longest_silence_s = 0.2, 3600.0
         relay.is_silent = True
         for connection in (waited, further):
@@ -120,7 +120,7 @@ def test_where_one_connection_met_silence_the_others_wait_less(store: PostgresSt
 
 
 def test_one_that_is_heard_again_is_waited_for_as_before(store: PostgresStore, relay: Relay) -> None:
-    with store.looking() as deaf, store.looking() as hearing:
+    with store.reading_connection() as deaf, store.reading_connection() as hearing:
         deaf.longest_silence_s = 0.1
         with pytest.raises(SilentServerError):
             deaf.execute("SELECT pg_sleep(5)")

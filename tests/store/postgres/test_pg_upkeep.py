@@ -13,7 +13,8 @@ from chronex.engine.commands.actor import Actor
 from chronex.engine.orders import Launch
 from chronex.engine.update import apply_jobs
 from chronex.errors import NewerRecordError, StoreFormatError, StorePermissionError
-from chronex.model.job import Job, Task
+from chronex.model.job import Job, JobVersion, Task
+from chronex.model.policies import RunOn
 from chronex.model.states import OccurrenceState
 from chronex.storage import keys, scopes
 from chronex.storage.records import Reading, Records
@@ -192,6 +193,31 @@ def test_a_node_works_and_cannot_change_what_is_run(roles: Roles) -> None:
         node.engine.take_over(lambda process: True, AT)
         with pytest.raises(StorePermissionError):
             apply_jobs(store, [hourly("b")], AT)
+
+
+def test_a_node_makes_and_removes_the_jobs_of_nodes_and_no_others(roles: Roles) -> None:
+    """Else the first machine that joins where something runs on each node ends every daemon."""
+    each = replace(hourly("e"), run_on=RunOn.EACH)
+    with PostgresStore.open(roles.url) as owner:
+        apply_jobs(owner, [hourly("a"), each], AT - 500)
+    with roles.open("node") as store:
+        node = RacingNode(store, "node-1", 5)
+        node.register(AT - 400)
+        node.launched.append("so that the next one goes well")
+        for at in (AT, AT + HOUR):
+            node.register(at)
+            node.work(at)
+        (made,) = store.view(lambda tx: Reading(tx).targets("e"))
+        assert made.id == "e:node-1"
+        assert len(store.view(lambda tx: Reading(tx).occurrences("e:node-1"))) > 0
+        for definition in (replace(each, version=9), hourly("b")):
+            with pytest.raises(StorePermissionError):
+                store.update(lambda tx, one=definition: Records(tx, AT).put(one))  # type: ignore[misc]
+        store.update(lambda tx: Records(tx, AT).put(JobVersion(job=made)))
+        with pytest.raises(StorePermissionError):
+            store.update(lambda tx: Records(tx, AT).put(JobVersion(job=replace(each, version=58))))
+        store.update(lambda tx: tx.delete(keys.job_key("e:node-1")))
+        assert store.view(lambda tx: Reading(tx).targets("e")) == []
 
 
 def test_an_operator_gives_commands_and_cannot_change_what_is_run(roles: Roles) -> None:

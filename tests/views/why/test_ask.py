@@ -208,6 +208,10 @@ NOW = "2027-02-01T10:20:30+01:00"
         ("2027-01-05", "2027-01-05T00:00+01:00", 24 * HOUR),
         ("03:00", "2027-02-01T03:00+01:00", MINUTE),
         ("3:00:05", "2027-02-01T03:00:05+01:00", 1000),
+        ("yesterday", "2027-01-31T00:00+01:00", 24 * HOUR),
+        ("Yesterday 3:00", "2027-01-31T03:00+01:00", MINUTE),
+        ("tomorrow 03:00:05", "2027-02-02T03:00:05+01:00", 1000),
+        ("today", "2027-02-01T00:00+01:00", 24 * HOUR),
         ("-2h", "2027-02-01T08:20:30+01:00", 1),
         ("+1h30m", "2027-02-01T11:50:30+01:00", 1),
         ("now", NOW, 1),
@@ -219,7 +223,23 @@ def test_a_time_is_read_in_the_zone_of_the_job(text: str, instant: str, width: i
     assert (asked.at_ms, asked.width_ms) == (at(instant), width)
 
 
-@pytest.mark.parametrize("text", ["", "soon", "25:00", "-", "-2", "+x", "2027-13-01", "03:60", "\x1b[2J", "9" * 500])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "soon",
+        "yesterday noon",
+        "yesterday 25:00",
+        "25:00",
+        "-",
+        "-2",
+        "+x",
+        "2027-13-01",
+        "03:60",
+        "\x1b[2J",
+        "9" * 500,
+    ],
+)
 def test_what_is_no_time_is_refused(text: str) -> None:
     assert read_time(text, BERLIN, at(NOW)) is None
 
@@ -304,3 +324,15 @@ def test_a_failure_under_a_memory_limit_of_processes_is_told_with_its_peak(
         if told
         else not any("memory" in f for f in facts)
     )
+
+
+def test_the_outage_is_told_into_which_jitter_had_put_a_run() -> None:
+    """It was planned before the outage, so its instant lies before that."""
+    job = Job(id="j", schedule="0 * * * * {jitter:30m}", tasks=(Task(name="t", run=("true",)),))
+    machine = SimulatedMachine([job], start=START + HOUR // 2)
+    machine.run_until(START + HOUR + 1)
+    machine.go_down(40 * MINUTE)
+    machine.run_for(5 * MINUTE)
+    answer = ask(machine.store, "j", START + HOUR, machine.now)
+    assert (answer.cause, answer.names["strategy"]) == (Cause.COMPLETED, "execute_last")
+    assert answer.names["outage"]["until_ms"] == START + HOUR + 40 * MINUTE + 1

@@ -1,0 +1,149 @@
+"""The runs to come of a job in a store: those on record, those that the next scheduler makes up for, and those that
+the schedule names behind them, as far as one reading of the store tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+from typing import NamedTuple
+
+from chronex.engine.plan import CATCHING_UP, NO_CHANCE, blackout_at, lead_ms, plan_job, was_missed
+from chronex.errors import CustomScheduleError
+from chronex.model.job import Job
+from chronex.model.occurrence import Occurrence
+from chronex.model.policies import OverlapPolicy, RecoveryStrategy
+from chronex.model.states import OccurrenceState
+from chronex.timing.calendar_schedule import MovedFrom
+from chronex.timing.job_schedule import schedule_of
+from chronex.views.coming_runs import ForecastRun, barred_at, forecast_run, in_order_of_start, is_beyond_window
+
+# A scheduler that lives has decided what was due so long ago: what is undecided still was missed.
+_DECIDED_WITHIN_MS = 10_000
+
+
+class KnownRuns(NamedTuple):
+    """The runs that will start and are known one by one, and the job as it is behind them."""
+
+    job: Job
+    runs: list[ForecastRun]
+    recorded: frozenset[int]  # those of them that are on record, by their instants
+    made_up: frozenset[int] = frozenset()  # and those whose time came while nobody watched the clock
+    planned_ms: int | None = None  # when the job is planned next
+
+
+def known_runs(
+    job: Job, recorded: Iterable[Occurrence], now_ms: int, skipped_until_ms: int | None = None
+) -> KnownRuns:
+    """Those on record; and where instants were missed, those that a scheduler that starts now makes up for."""
+    recorded, first = list(recorded), _first_undecided(job)
+    late = frozenset(one.nominal_ms for one in recorded if was_missed(one, now_ms - _DECIDED_WITHIN_MS))
+    drawn = drawn_runs(job, recorded, now_ms, skipped_until_ms)
+    if job.recovery.strategy is RecoveryStrategy.MARK_MISSED:
+        drawn = [run for run in drawn if run.nominal_ms not in late]
+    known = KnownRuns(job, drawn, frozenset(run.nominal_ms for run in drawn), late, job.progress.next_ms)
+    if not job.enabled or first is None or first >= now_ms - _DECIDED_WITHIN_MS:
+        return known
+    try:
+        plan = plan_job(job, schedule_of(job), now_ms, now_ms, NO_CHANCE)
+    except CustomScheduleError:  # it is not registered in this process
+        return known
+    planned = [one.occurrence for one in plan.planned if one.outcome.runs]
+    forecast = (forecast_run(job, one.nominal_ms, now_ms) for one in planned if _is_in_time(job, one, now_ms))
+    missed = frozenset(one.nominal_ms for one in planned if one.recovery)
+    waiting = missed if job.recovery.strategy in CATCHING_UP else frozenset()  # they are skipped for no other run
+    not_before = skipped_until_ms or 0
+    starting = [run for run in forecast if run.runs and (run.latest_ms >= not_before or run.nominal_ms in waiting)]
+    behind = job.progressed(cursor_ms=plan.cursor_ms, next_ms=plan.next_ms)
+    return known._replace(job=behind, runs=[*drawn, *starting], made_up=late | missed)
+
+
+def coming_runs(known: KnownRuns, now_ms: int, skipped_until_ms: int | None) -> Iterator[ForecastRun]:
+    job = known.job
+    if not job.enabled:
+        return iter(())
+    not_before, first = skipped_until_ms, _first_undecided(job)
+    if job.progress.is_paused_at(now_ms):
+        until = job.progress.paused_until_ms
+        first = None if until is None else first
+        not_before = max(until or 0, skipped_until_ms or 0)
+    return _not_overlapping(known, in_order_of_start(job, first, now_ms, known.runs, not_before), now_ms)
+
+
+# How many of one job that come with one tick its overlap policy lets start, at once or later.
+_OF_THOSE_DUE_AT_ONCE = {OverlapPolicy.SKIP: 1, OverlapPolicy.QUEUE_ONE: 2}
+
+
+def _not_overlapping(known: KnownRuns, runs: Iterator[ForecastRun], now_ms: int) -> Iterator[ForecastRun]:
+    """What was due while nobody looked comes with the next tick: there the first is in the way of the others, unless
+    it makes up for a missed instant."""
+    most = _OF_THOSE_DUE_AT_ONCE.get(known.job.overlap)
+    if most is None:
+        yield from runs
+        return
+    late: list[ForecastRun] = []
+    for run in runs:
+        if run.due_ms > now_ms:
+            yield from _first_decided(known, late, most)
+            yield run
+            break
+        late.append(run)
+    else:
+        yield from _first_decided(known, late, most)
+    yield from runs
+
+
+def _first_decided(known: KnownRuns, late: list[ForecastRun], most: int) -> list[ForecastRun]:
+    waits = known.made_up if known.job.recovery.strategy in CATCHING_UP else frozenset()
+
+    def decided(run: ForecastRun) -> tuple[int, int]:
+        """When the engine comes to it: instants are planned together, what is on record has its own time."""
+        is_planned = run.nominal_ms not in known.recorded and known.planned_ms is not None
+        return (known.planned_ms or 0) if is_planned else run.due_ms, run.nominal_ms
+
+    in_order = sorted(late, key=decided)
+    first, is_past = in_order[:most], bool(late) and in_order[0].nominal_ms in known.made_up
+
+    def starts(run: ForecastRun) -> bool:
+        is_of_now = run.nominal_ms not in known.made_up
+        return run in first or run.nominal_ms in waits or (is_past and is_of_now)
+
+    return [run for run in late if starts(run)]
+
+
+def left_by_max(known: KnownRuns, now_ms: int, skipped_until_ms: int | None) -> list[ForecastRun]:
+    """Those that `max` lets start: one that is due earlier, and is not on record yet, may come first."""
+    last_ms = max(run.due_ms for run in known.runs)
+    coming = takewhile(lambda run: run.due_ms <= last_ms, coming_runs(known, now_ms, skipped_until_ms))
+    nominals = {run.nominal_ms for run in coming}
+    return [run for run in known.runs if run.nominal_ms in nominals]
+
+
+def _first_undecided(job: Job) -> int | None:
+    return None if job.progress.next_ms is None else job.progress.next_ms + lead_ms(job)
+
+
+def drawn_runs(
+    job: Job, known: Iterable[Occurrence], now_ms: int, skipped_until_ms: int | None = None
+) -> list[ForecastRun]:
+    """Those on record that wait for their time and will start then; what a person asked for always does.
+
+    One that runs is due as well where it is to be canceled, or ends at a deadline.
+    """
+    waiting = (one for one in known if one.state is OccurrenceState.PENDING)
+    return [_drawn(one) for one in waiting if one.manual or _will_start(job, one, now_ms, skipped_until_ms or 0)]
+
+
+def _is_in_time(job: Job, waiting: Occurrence, now_ms: int) -> bool:
+    return not is_beyond_window(job, waiting.nominal_ms, max(waiting.due_ms, now_ms))
+
+
+def _will_start(job: Job, waiting: Occurrence, now_ms: int, not_before_ms: int) -> bool:
+    due_ms = waiting.due_ms
+    if due_ms < not_before_ms or not _is_in_time(job, waiting, now_ms):
+        return False
+    return not barred_at(job, due_ms, now_ms) and blackout_at(job, due_ms) is None
+
+
+def _drawn(occurrence: Occurrence) -> ForecastRun:
+    moved = MovedFrom(occurrence.scheduled_ms, occurrence.moved_by) if occurrence.moved_by else None
+    return ForecastRun(occurrence.nominal_ms, occurrence.job, occurrence.due_ms, occurrence.due_ms, moved=moved)
