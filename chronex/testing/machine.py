@@ -108,6 +108,7 @@ class SimulatedProcess:
     stops_at: int  # monotonic time, because a process stands still while the machine sleeps
     exit_code: int
     canceled_by: Cancel | None = None
+    cancel_number: int = 0  # counts those that were canceled, in their order; 0 where it ends by itself
     ended_ms: int | None = None  # true time
     is_recorded: bool = False  # its start is on record
     is_reported: bool = False  # its end is on record
@@ -186,6 +187,7 @@ class SimulatedMachine:
         self.boots = 0
         self._jitter = Random(seed) if isinstance(seed, int) else seed
         self._kill_point: KillPoint | None = None
+        self._cancels = 0
         jobs = list(jobs)
         if jobs:
             self.apply(jobs)
@@ -415,6 +417,8 @@ class SimulatedMachine:
 
     def _cancel(self, process: SimulatedProcess, order: Cancel) -> None:
         process.canceled_by = order
+        self._cancels += 1
+        process.cancel_number = self._cancels
         process.stops_at = min(process.stops_at, self.clock.monotonic + self.stop_time(process.launch))
 
     def launch(self, order: Launch) -> None:
@@ -439,9 +443,13 @@ class SimulatedMachine:
         process.is_recorded = True
 
     def report_ends(self) -> None:
-        """Record the ends of the processes that have stopped by now, the earliest first."""
+        """Record the ends of the processes that have stopped by now, the earliest first.
+
+        Of several in one millisecond: in the order in which they started, and then those that were canceled, in the
+        order in which that was ordered.
+        """
         stopped = [process for process in self.live.values() if process.stops_at <= self.clock.monotonic]
-        for process in sorted(stopped, key=lambda each: (each.stops_at, each.attempt_id)):
+        for process in sorted(stopped, key=lambda each: (each.stops_at, each.cancel_number)):
             self._remove(process)
             self._pass_kill_point(KillPoint.BEFORE_END)
             self.carry_out(self._report(process))

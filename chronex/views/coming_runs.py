@@ -199,14 +199,20 @@ def startable(job: Job, from_ms: int, now_ms: int, not_before_ms: int | None = N
 def in_order_of_start(
     job: Job, from_ms: int | None, now_ms: int, drawn: Iterable[ForecastRun] = (), not_before_ms: int | None = None
 ) -> Iterator[ForecastRun]:
-    """The runs that will start, in the order in which they do, as many as `max` leaves: those on record, which are
-    given, and those that the schedule names from the instant `from_ms` on."""
+    """The runs that will start, in the order in which they do, as many as `max` leaves."""
+    yield from islice(all_in_order_of_start(job, from_ms, now_ms, drawn, not_before_ms), runs_left(job))
+
+
+def all_in_order_of_start(
+    job: Job, from_ms: int | None, now_ms: int, drawn: Iterable[ForecastRun], not_before_ms: int | None
+) -> Iterator[ForecastRun]:
+    """Those on record, which are given, and those that the schedule names from the instant `from_ms` on."""
     planned = iter(()) if from_ms is None else startable(job, from_ms, now_ms, not_before_ms)
     on_record = sorted(drawn)
     runs = planned
     if on_record or job.spread is not None:
         runs = _by_due_time(merge(on_record, planned, key=_nominal), lead_ms(job))
-    yield from islice(runs, runs_left(job))
+    yield from runs
 
 
 def _nominal(run: ForecastRun) -> int:

@@ -252,7 +252,7 @@ def _row(reading: Reading, job: Job, going: _Open, now_ms: int) -> Row:
     recorded = _recorded(reading, job, going.pending.get(job.id, ()))
     known = known_runs(job, recorded, now_ms, skipped_until)
     upcoming = next(coming_runs(known, now_ms, skipped_until), None)
-    if known.runs and runs_left(job) is not None:
+    if runs_left(job) is not None:
         known = known._replace(runs=left_by_max(known, now_ms, skipped_until))
     queued = len(going.queued.get(job.id, ()))
     is_paused = job.progress.is_paused_at(now_ms)

@@ -4,7 +4,7 @@ the schedule names behind them, as far as one reading of the store tells."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 from chronex.engine.plan import CATCHING_UP, NO_CHANCE, blackout_at, lead_ms, plan_job, was_missed
@@ -15,7 +15,14 @@ from chronex.model.policies import OverlapPolicy, RecoveryStrategy
 from chronex.model.states import OccurrenceState
 from chronex.timing.calendar_schedule import MovedFrom
 from chronex.timing.job_schedule import schedule_of
-from chronex.views.coming_runs import ForecastRun, barred_at, forecast_run, in_order_of_start, is_beyond_window
+from chronex.views.coming_runs import (
+    ForecastRun,
+    all_in_order_of_start,
+    barred_at,
+    forecast_run,
+    is_beyond_window,
+    runs_left,
+)
 
 # A scheduler that lives has decided what was due so long ago: what is undecided still was missed.
 _DECIDED_WITHIN_MS = 10_000
@@ -66,7 +73,8 @@ def coming_runs(known: KnownRuns, now_ms: int, skipped_until_ms: int | None) -> 
         until = job.progress.paused_until_ms
         first = None if until is None else first
         not_before = max(until or 0, skipped_until_ms or 0)
-    return _not_overlapping(known, in_order_of_start(job, first, now_ms, known.runs, not_before), now_ms)
+    runs = all_in_order_of_start(job, first, now_ms, known.runs, not_before)
+    return islice(_not_overlapping(known, runs, now_ms), runs_left(job))  # what is skipped does not count for `max`
 
 
 # How many of one job that come with one tick its overlap policy lets start, at once or later.
@@ -112,6 +120,8 @@ def _first_decided(known: KnownRuns, late: list[ForecastRun], most: int) -> list
 
 def left_by_max(known: KnownRuns, now_ms: int, skipped_until_ms: int | None) -> list[ForecastRun]:
     """Those that `max` lets start: one that is due earlier, and is not on record yet, may come first."""
+    if not known.runs:
+        return []
     last_ms = max(run.due_ms for run in known.runs)
     coming = takewhile(lambda run: run.due_ms <= last_ms, coming_runs(known, now_ms, skipped_until_ms))
     nominals = {run.nominal_ms for run in coming}

@@ -151,7 +151,7 @@ def _told(reading: Reading, job: Job) -> tuple[dict[int, tuple[int, str]], tuple
     return {one.nominal_ms: (one.due_ms, str(one.reason)) for one in forecast}, may_wait_for(stored)
 
 
-@pytest.mark.parametrize("seed", ["waiting 3", "many 30", "many 61", "many 2049", "many 2420"])
+@pytest.mark.parametrize("seed", ["waiting 3", "many 30", "many 61", "many 2049", "many 2420", "many 3461"])
 def test_what_is_simulated_of_those_who_wait_is_what_the_engine_does(seed: str) -> None:
     check_simulated(drawn(Random(seed)))
 

@@ -23,7 +23,7 @@ from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import Zone
 from chronex.views.coming_runs import ForecastRun, first_to_start, forecast_all, forecast_run
 from chronex.views.jobs import lacking_functions, named, unstopped
-from chronex.views.known_runs import known_runs
+from chronex.views.known_runs import known_runs, left_by_max
 from chronex.views.nodes import WATCHED, Watch
 from chronex.views.why.across_nodes import lacking_node, waits_words
 from chronex.views.why.answer import NO_NAMES, Cause, Link, Source, WhyAnswer, cause_of, stamp
@@ -311,7 +311,8 @@ def _is_left(reading: Reading, job: Job, expected: ForecastRun, left: int, now_m
         return False
     waits = retry_wait(reading, job, now_ms)
     not_before = 0 if waits is None else waits.skips_until_ms
-    job, drawn, *_ = known_runs(job, reading.occurrences(job.id), now_ms, not_before)
+    known = known_runs(job, reading.occurrences(job.id), now_ms, not_before)
+    job, drawn = known.job, left_by_max(known, now_ms, not_before)
     since = job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms
     until = expected.due_ms + lead_ms(job)  # what is planned later starts later
     coming = forecast_all(job, since, max(until, expected.nominal_ms), now_ms)
