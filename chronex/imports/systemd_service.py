@@ -51,6 +51,9 @@ _FINE = {
     "Type": ("oneshot", "simple", "exec"), "RemainAfterExit": ("no", "false"), "Restart": ("no",),
     "StandardOutput": _OUTPUT, "StandardError": _OUTPUT,
 }  # fmt: skip
+# Units that a service takes along with its start; targets and slices of a machine that is up are there.
+_STARTED_WITH_IT = ("Requires", "Requisite", "BindsTo", "Wants")
+_REACHED_AT_BOOT = (".target", ".slice")
 _DEFAULT_DIRECTORY = "/"
 _MOST_SHOWN = 8
 
@@ -84,7 +87,7 @@ def _times(section: Section, table: dict[str, Any]) -> Iterator[str]:
 
 
 def _directory(section: Section, table: dict[str, Any]) -> Iterator[str]:
-    text = _last(section, "WorkingDirectory")
+    text = _last(section, "WorkingDirectory").replace("%%", "%")
     directory = text.removeprefix("-") or _DEFAULT_DIRECTORY
     table["directory"] = f"~{table.get('user', 'root')}" if directory == "~" else directory
     if text.startswith("-"):
@@ -94,8 +97,16 @@ def _directory(section: Section, table: dict[str, Any]) -> Iterator[str]:
 def unit_conditions(unit: Section) -> Iterator[str]:
     """What [Unit] of a service asks for before it starts, or sets off when it has ended."""
     for key, values in unit.items():
-        if key.startswith(("Condition", "Assert")) or key in ("OnFailure", "OnSuccess", "Conflicts"):
+        if key.startswith(("Condition", "Assert")) or key in (
+            "OnFailure",
+            "OnSuccess",
+            "Conflicts",
+            "RequiresMountsFor",
+        ):
             yield from (f"{key}={value} has no equivalent" for value in values)
+        elif key in _STARTED_WITH_IT:
+            units = [unit for value in values for unit in value.split() if not unit.endswith(_REACHED_AT_BOOT)]
+            yield from (f"{key}={unit}: systemd starts it along with this unit, here nobody does" for unit in units)
 
 
 def _last(section: Section, key: str) -> str:
@@ -120,7 +131,7 @@ def _commands(section: Section, table: dict[str, Any]) -> Iterator[str]:
             yield f"{text}: a quote is not closed"
         if "%" in text.replace("%%", ""):
             yield f"{text}: specifiers such as %h are not expanded"
-        if "$" in text.replace("$$", ""):
+        if any(map(_is_expanded, _arguments(text))):
             yield f"{text}: variables are not expanded without a shell"
         if any(mark in _prefixes(text) for mark in "@+!"):
             yield f"{text}: {_prefixes(text)} before the command is not carried over"
@@ -151,9 +162,25 @@ def _prefixes(text: str) -> str:
     return text[: len(text) - len(text.lstrip(_PREFIXES))]
 
 
+def _arguments(text: str) -> list[str]:
+    """The words in which systemd looks for variables: none of a command that has a colon before it."""
+    prefixes = _prefixes(text)
+    return [] if ":" in prefixes else _words(text[len(prefixes) :])
+
+
+def _is_expanded(word: str) -> bool:
+    """Whether systemd puts the value of a variable in: $NAME has to be a word of its own, ${NAME} may be in one."""
+    alone = word.startswith("$") and not word.startswith(("$$", "${"))
+    return alone or "${" in word.replace("$$", "")
+
+
 def _task(number: int, text: str) -> dict[str, Any]:
     prefixes = _prefixes(text)
-    argv = [word.replace("%%", "%").replace("$$", "$") for word in _words(text[len(prefixes) :])]
+    argv = [word.replace("%%", "%") for word in _words(text[len(prefixes) :])]
+    if ":" not in prefixes:
+        argv = [word.replace("$$", "$") for word in argv]
+    if "@" in prefixes:
+        del argv[1:2]  # the name that the program sees as its own
     task: dict[str, Any] = {"name": f"step-{number}", "run": argv or ["false"]}
     if "-" in prefixes:
         task["on_failure"] = "continue"
@@ -233,12 +260,12 @@ def _account(section: Section, table: dict[str, Any]) -> Iterator[str]:
 def _variables(section: Section, table: dict[str, Any]) -> Iterator[str]:
     lines = section.get("Environment", [])
     yield from (f"Environment={line}: a quote is not closed" for line in lines if unquoted(line) is None)
-    env = dict(word.partition("=")[::2] for line in lines for word in unquoted(line) or ())
+    env = dict(word.replace("%%", "%").partition("=")[::2] for line in lines for word in unquoted(line) or ())
     good = {name: value for name, value in env.items() if _VARIABLE.fullmatch(name)}
     if good:
         table["env"] = good
     yield from (f"Environment={name}: not a variable that a job can have" for name in env if name not in good)
-    files = section.get("EnvironmentFile", [])
+    files = [path.replace("%%", "%") for path in section.get("EnvironmentFile", [])]
     if plain := [path for path in files if path.startswith("/") and not set("*?[") & set(path)]:
         table["env_file"] = plain if len(plain) > 1 else plain[0]
     for path in files:
@@ -260,7 +287,9 @@ def _limits(section: Section, table: dict[str, Any]) -> Iterator[str]:
     elif cpu:
         yield f"CPUQuota={cpu}: not whole percent"
     for setting, key in (("TasksMax", "tasks"), ("LimitNOFILE", "open_files")):
-        value = _last(section, setting).partition(":")[0]
+        value, _, hard = _last(section, setting).partition(":")
+        if hard not in ("", value):
+            yield f"{setting}={value}:{hard}: here both limits are {value}"
         if value.isdecimal() and int(value):
             limits[key] = int(value)
         elif value not in ("", "infinity"):

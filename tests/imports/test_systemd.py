@@ -238,6 +238,63 @@ def test_words_are_taken_apart_as_systemd_does(tmp_path: Path, line: str, words:
     assert (job.table["run"], job.lost) == (words, ())
 
 
+@pytest.mark.parametrize(
+    ("line", "words", "is_lost"),
+    [
+        ("/bin/sh -c 'echo $A $(date) $0'", ["/bin/sh", "-c", "echo $A $(date) $0"], False),
+        ("/bin/sh -c 'echo $$A'", ["/bin/sh", "-c", "echo $A"], False),
+        ("/bin/sh -c 'echo $${A}'", ["/bin/sh", "-c", "echo ${A}"], False),
+        ("/bin/sh -c 'echo ${A}'", ["/bin/sh", "-c", "echo ${A}"], True),
+        ("/bin/echo $A", ["/bin/echo", "$A"], True),
+        ("/bin/echo '$A b'", ["/bin/echo", "$A b"], True),
+        ("/bin/echo a$A $$A", ["/bin/echo", "a$A", "$A"], False),
+        (":/bin/echo $A ${A} $$A", ["/bin/echo", "$A", "${A}", "$$A"], False),
+    ],
+)
+def test_variables_are_lost_where_systemd_puts_them_in(
+    tmp_path: Path, line: str, words: list[str], is_lost: bool
+) -> None:
+    """It knows $NAME as a word of its own and ${NAME} in any, and neither behind a colon."""
+    (job,) = written(tmp_path, "OnCalendar=daily", f"ExecStart={line}").jobs
+    lost = (f"{line}: variables are not expanded without a shell",) if is_lost else ()
+    assert (job.table["run"], job.lost) == (words, lost)
+
+
+def test_a_program_that_is_given_a_name_keeps_its_arguments(tmp_path: Path) -> None:
+    (job,) = written(tmp_path, "OnCalendar=daily", "ExecStart=@/bin/sh mine -c true").jobs
+    assert job.table["run"] == ["/bin/sh", "-c", "true"]
+    assert job.lost == ("@/bin/sh mine -c true: @ before the command is not carried over",)
+
+
+def test_two_percent_signs_are_one_in_every_setting(tmp_path: Path) -> None:
+    service = "ExecStart=/bin/x\nEnvironment=FORM=+%%F\nWorkingDirectory=/srv/100%%\nEnvironmentFile=/etc/50%%\n"
+    (job,) = written(tmp_path, "OnCalendar=daily", service).jobs
+    assert job.table["env"]["FORM"] == "+%F"
+    assert (job.table["directory"], job.table["env_file"], job.lost) == ("/srv/100%", "/etc/50%", ())
+
+
+def test_units_that_start_with_a_service_and_mounts_that_it_needs_are_told(tmp_path: Path) -> None:
+    unit = (
+        "Requires=db.service network-online.target\nWants=tell.service\nAfter=db.service\nRequiresMountsFor=/backup\n"
+    )
+    (tmp_path / "job.timer").write_text("[Timer]\nOnCalendar=daily\n")
+    (tmp_path / "job.service").write_text(f"[Unit]\n{unit}[Service]\nExecStart=/bin/true\n")
+    (job,) = read_timers(list(timers_in([tmp_path])), BERLIN).jobs
+    assert job.lost == (
+        "Requires=db.service: systemd starts it along with this unit, here nobody does",
+        "Wants=tell.service: systemd starts it along with this unit, here nobody does",
+        "RequiresMountsFor=/backup has no equivalent",
+    )
+
+
+def test_a_soft_limit_of_its_own_is_told(tmp_path: Path) -> None:
+    (job,) = written(tmp_path, "OnCalendar=daily", "ExecStart=/bin/x\nLimitNOFILE=1024:4096").jobs
+    assert (job.table["limits"], job.lost) == (
+        {"open_files": 1024},
+        ("LimitNOFILE=1024:4096: here both limits are 1024",),
+    )
+
+
 def test_a_line_with_an_open_quote_is_lost_because_systemd_ignores_it(tmp_path: Path) -> None:
     (job,) = written(tmp_path, "OnCalendar=daily", "ExecStart=/bin/echo 'a b\nEnvironment='A=1").jobs
     assert job.lost == ("/bin/echo 'a b: a quote is not closed", "Environment='A=1: a quote is not closed")
