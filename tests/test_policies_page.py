@@ -118,8 +118,8 @@ def graph() -> str:
 
     tasks = (
         step("extract"),
+        step("check", "extract"),  # before load, which ends with it and may fail: what has ended is not canceled
         step("load", "extract"),
-        step("check", "extract"),
         step("publish", "load", "check"),
         step("undo", "load", "check", when=When.FAILURE),
         step("tidy", "publish", "undo", when=When.DONE),
