@@ -205,7 +205,7 @@ class Interrupted:
         since = _now_ms()
         done = self.machine.chronex("restart")
         # A daemon that was replaced a moment ago may not have begun yet, and the first one may not have made its store.
-        reasons = ("try again", "no daemon runs", "no store in")
+        reasons = ("try again", "no daemon runs", "no store in", "no store at")
         assert done.returncode == 0 or any(reason in done.stderr for reason in reasons), done.stderr
         self.away.append((since, _now_ms()))
 
