@@ -143,13 +143,17 @@ class Daemon:
 
     def _described(self, node: Node) -> Node:
         described = replace(
-            node, functions=self.calls.names, imports=self.calls.can_import, troubles=self.troubles.found
+            node,
+            functions=self.calls.names,
+            imports=self.calls.can_import,
+            troubles=self.troubles.found,
+            awake_since_ms=self._detector.since_ms,
         )
         if not node.lease_ms:
             return described
         lacking = tuple(sorted(self.engine.lacking_secrets))
         facts = clock_facts(self.clock)
-        return replace(described, awake_since_ms=self._detector.since_ms, lacking_secrets=lacking, **facts)
+        return replace(described, lacking_secrets=lacking, **facts)
 
     def _publish_troubles(self) -> None:
         if self.is_at_work:

@@ -317,14 +317,14 @@ class NodeTroubles:
 
 # A restart takes about a second; what took longer was a downtime, for which each job has its strategy.
 _LONGEST_RESTART_MS = 60_000
-# What was due shortly before it was asked for may not have been decided any more.
-_UNDECIDED_MS = 1_000
 
 
 def watched_since(nodes: Iterable[Node], node: Node, begun_ms: int) -> int:
     """Since when the clock is watched: where this daemon took the place of another one in the same process, since
-    before that was asked to make way. So what is due in between is late by a moment, and was not missed."""
+    that one did. So what is due in between, or what a busy machine had not decided before, is late and not missed."""
     before = [one for one in nodes if one.process == node.process and one.id != node.id and one.stop_mode == RESTART]
-    asked = [one.stop_asked_ms - _UNDECIDED_MS for one in before if one.stop_asked_ms is not None]
-    since_ms = max(asked, default=begun_ms)
-    return since_ms if 0 <= begun_ms - since_ms <= _LONGEST_RESTART_MS else begun_ms
+    last = max(before, key=lambda one: one.stop_asked_ms or 0, default=None)
+    if last is None or last.stop_asked_ms is None or last.awake_since_ms is None:
+        return begun_ms
+    took_ms = begun_ms - last.stop_asked_ms
+    return min(last.awake_since_ms, begun_ms) if 0 <= took_ms <= _LONGEST_RESTART_MS else begun_ms

@@ -7,8 +7,8 @@ import logging
 import pytest
 from msgspec.structs import replace
 
-from chronex.daemon.registration import Registration
-from chronex.engine.commands.nodes import drain_node
+from chronex.daemon.registration import Registration, watched_since
+from chronex.engine.commands.nodes import RESTART, drain_node
 from chronex.engine.membership import LEASE_MS
 from chronex.model.occurrence import ProcessIdentity
 from chronex.model.records import Node
@@ -64,3 +64,27 @@ async def test_one_that_was_forgotten_and_comes_back_begins_anew() -> None:
     assert found is not None
     store.update(lambda tx: Records(tx, START).put(replace(found, forgotten_ms=START, stopped_ms=START)))
     assert not (await begun(store, replace(HERE, id="second", started_ms=START + 1))).draining
+
+
+# A daemon that was asked for a restart 800 ms ago, and that has been awake for an hour.
+BEFORE = replace(HERE, stop_mode=RESTART, stop_asked_ms=START - 800, awake_since_ms=START - 3_600_000)
+# In the same process and begun 10 s ago: the restart before that one.
+EARLIER = replace(BEFORE, id="earlier", stop_asked_ms=START - 10_000, awake_since_ms=START - 7_200_000)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "since_ms"),
+    [
+        pytest.param([BEFORE], START - 3_600_000, id="as its predecessor"),
+        pytest.param([EARLIER, BEFORE], START - 3_600_000, id="as the last of its predecessors"),
+        pytest.param([], START, id="the first of all"),
+        pytest.param([replace(BEFORE, stop_mode="leave")], START, id="it was stopped, and begun later"),
+        pytest.param([replace(BEFORE, process=ProcessIdentity(2, "boot", 1))], START, id="of another process"),
+        pytest.param([replace(BEFORE, stop_asked_ms=START - 61_000)], START, id="over a minute is a downtime"),
+        pytest.param([replace(BEFORE, stop_asked_ms=START + 1)], START, id="the clock was set back meanwhile"),
+        pytest.param([replace(BEFORE, awake_since_ms=None)], START, id="a version that did not say it"),
+    ],
+)
+def test_a_restart_goes_on_watching_the_clock(nodes: list[Node], since_ms: int) -> None:
+    """A machine so busy that an instant was not decided for seconds before the restart has missed nothing."""
+    assert watched_since(nodes, replace(HERE, id="second"), START) == since_ms
