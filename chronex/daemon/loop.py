@@ -142,18 +142,14 @@ class Daemon:
             self.keepers.trust(trust, until_ms, until_ms - SHORT_TRUST_MS)
 
     def _described(self, node: Node) -> Node:
-        described = replace(
-            node,
-            functions=self.calls.names,
-            imports=self.calls.can_import,
-            troubles=self.troubles.found,
-            awake_since_ms=self._detector.since_ms,
-        )
+        functions, imports = self.calls.names, self.calls.can_import
+        found, since_ms = self.troubles.found, self._detector.since_ms
+        described = replace(node, functions=functions, imports=imports, troubles=found, awake_since_ms=since_ms)
         if not node.lease_ms:
             return described
-        lacking = tuple(sorted(self.engine.lacking_secrets))
-        facts = clock_facts(self.clock)
-        return replace(described, lacking_secrets=lacking, **facts)
+        return replace(
+            described, lacking_secrets=tuple(sorted(self.engine.lacking_secrets)), **clock_facts(self.clock)
+        )
 
     def _publish_troubles(self) -> None:
         if self.is_at_work:
