@@ -117,9 +117,11 @@ def env_file(entry: Entry) -> tuple[str, ...]:
 
 def secret_source(entry: Entry) -> str:
     """Where a secret comes from: `file:PATH`, `env:NAME`, `credential:NAME` or `command:TEXT`."""
+    example = entry.assignment('"file:/run/secrets/pg"')
+    if isinstance(entry.value, dict):  # { file = "…" }, as other schedulers have it
+        entry.refuse_type("text", example)
     value = filled_text(entry)
     kind, colon, rest = value.partition(":")
-    example = entry.assignment('"file:/run/secrets/pg"')
     if not colon or kind not in SOURCES:
         meant = nearest(kind, SOURCES) if colon else None
         hint = f"did you mean {meant}:?" if meant else f"write where it comes from, such as {example}"

@@ -173,6 +173,7 @@ CASES: dict[str, tuple[str, list[tuple[str, str, str]]]] = {
     "a secret shown by a task": (TASK.replace("[[", 'secrets = ["B"]\n[[', 1) + 'env = { «B» = "2" }\n', [("J020", "'B' is both in secrets and in env", "remove it from env")]),
     "a bad secret": (TASK + 'secrets = [«"A B"»]\n', [("J020", "'A B' cannot name a variable", "use letters")]),
     "a secret and nothing else": (TASK + 'secrets = «"X"»\n', [("J011", "secrets takes a table or a list of names, not text", "write secrets = { PGPASSWORD")]),
+    "a source as a table": (TASK + 'secrets = { A = «{ file = "/run/a" }» }\n', [("J011", "A takes text, not a table", 'write A = "file:/run/secrets/pg"')]),
     "a secret in the file": (TASK + 'secrets = { A = «"hunter2"» }\n', [("J013", "A names no source: file:, env:, credential: or command:", "write where it comes from")]),
     "a near source": (TASK + 'secrets = { A = «"fil:/x"» }\n', [("J013", "A names no source", "did you mean file:?")]),
     "an empty source": (TASK + 'secrets = { A = «"file: "» }\n', [("J013", "A has nothing after file:", "write for example")]),
