@@ -43,9 +43,10 @@ _UNITS_FOR_PEOPLE = (("d", DAY_MS), ("h", HOUR_MS), ("m", MINUTE_MS), ("s", SECO
 
 def parse_duration(text: str) -> int | None:
     """Milliseconds of `1h30m`; None when the text is not a duration or is longer than the calendar."""
-    if not re.fullmatch(_DURATION, text) or len(text) > _LONGEST_TEXT:
-        return None
-    total = sum(int(number) * UNITS[unit] for number, unit in re.findall(_PART, text))
+    parts: list[tuple[str, str]] = re.findall(_PART, text) if len(text) <= _LONGEST_TEXT else []
+    if not parts or sum(len(number) + len(unit) for number, unit in parts) != len(text):
+        return None  # something lies between the parts, or there are none
+    total = sum(int(number) * UNITS[unit] for number, unit in parts)
     return total if total <= MAX_DURATION_MS else None
 
 

@@ -31,7 +31,7 @@ from chronex.expr.fields import FIVE_FIELDS, SIX_FIELDS, Anchor, FieldSpec
 from chronex.expr.meaning import Cron, Every, Meaning, Once
 from chronex.expr.option_block import Fragment
 from chronex.expr.parser import Parsed
-from chronex.text.durations import format_duration
+from chronex.text.durations import MINUTE_MS, format_duration
 from chronex.timing.clock_changes import effect_of, wall_date
 from chronex.timing.dst import DstPolicy
 from chronex.timing.occurrences import Occurrences
@@ -257,11 +257,15 @@ class _Adviser:
 
     @cached_property
     def _shortest_distance(self) -> int | None:
+        """Between two runs; None where it is so long, or the options so short, that nothing follows from it."""
         body, options = self.meaning.body, self.meaning.options
         if not (options.jitter or options.stagger or options.window):
             return None
         if isinstance(body, Every):
             return body.low
+        longest = max((options.jitter or 0) * 2, options.window or 0)
+        if isinstance(body, Cron) and not body.has_seconds and longest <= MINUTE_MS:
+            return None
         unbounded = Occurrences(self.meaning._replace(options=type(options)()), self.zone)
         instants = islice(unbounded.between(_SAMPLE_START, unbounded.high, _SAMPLE_START), _SAMPLE_SIZE)
         return min((b - a for a, b in pairwise(instants)), default=None)

@@ -6,7 +6,7 @@ needs the transitions themselves, so this module reads the same files.
 
 from __future__ import annotations
 
-import re
+import string
 import struct
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -128,23 +128,39 @@ def _without_idle_changes(at: tuple[int, ...], offsets: tuple[int, ...], rule: Y
     return ZoneData(tuple(at[i] for i in kept), (offsets[0], *(offsets[i + 1] for i in kept)), rule)
 
 
-_RULE = re.compile(
-    r"(?:<[^>]+>|[A-Za-z]{3,})(?P<std>[+-]?\d+(?::\d+){0,2})"
-    r"(?:(?:<[^>]+>|[A-Za-z]{3,})(?P<dst>[+-]?\d+(?::\d+){0,2})?"
-    r"(?:,(?P<start>[^,]+),(?P<end>[^,]+))?)?"
-)
+_LETTERS, _OF_OFFSETS, _SHORTEST_NAME = string.ascii_letters, "+-:0123456789", 3
 
 
 def parse_rule(text: str) -> YearlyRule:
-    """Parse the footer, a POSIX TZ string such as `EST5EDT,M3.2.0,M11.1.0`."""
-    match = _RULE.fullmatch(text)
-    if match is None:
-        raise ValueError(f"zone rule not understood: {text!r}")
-    standard = -_clock(match["std"])
-    daylight = -_clock(match["dst"]) if match["dst"] else standard + 3600
-    if not match["start"]:
+    """Parse the footer, a POSIX TZ string such as `EST5EDT,M3.2.0,M11.1.0`.
+
+    By hand, because every command that reads a zone would wait for a pattern to be compiled.
+    """
+    names, *days = text.split(",")
+    offset, summer = _behind_name(names, text)
+    standard = -_clock(offset)
+    if not summer and not days:
         return YearlyRule(standard, standard, None, None)
-    return YearlyRule(standard, daylight, _rule_day(match["start"]), _rule_day(match["end"]))
+    offset, rest = _behind_name(summer, text)
+    daylight = -_clock(offset) if offset else standard + 3600
+    if rest or len(days) not in (0, 2) or not all(days):
+        raise _not_understood(text)
+    if not days:
+        return YearlyRule(standard, standard, None, None)
+    return YearlyRule(standard, daylight, _rule_day(days[0]), _rule_day(days[1]))
+
+
+def _behind_name(text: str, whole: str) -> tuple[str, str]:
+    """The offset behind the name of a time, `<-02>` or `EST`, and what follows that."""
+    name, _, behind = text.partition(">") if text.startswith("<") else ("", "", text.lstrip(_LETTERS))
+    if len(name) == 1 or (not name and len(text) - len(behind) < _SHORTEST_NAME):
+        raise _not_understood(whole)
+    rest = behind.lstrip(_OF_OFFSETS)
+    return behind.removesuffix(rest), rest
+
+
+def _not_understood(text: str) -> ValueError:
+    return ValueError(f"zone rule not understood: {text!r}")
 
 
 def _rule_day(text: str) -> RuleDay:

@@ -26,9 +26,8 @@ FIRST_SECOND = -62_135_596_800  # 0001-01-01T00:00:00Z
 LAST_SECOND = 253_402_300_799  # 9999-12-31T23:59:59Z
 _DAY = 86_400
 
-# Each part starts with a letter, and no name has more than three: no file is looked for under any other name.
-_ZONE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z][A-Za-z0-9_+-]*){0,3}")
-_LONGEST_NAME = 100
+_LONGEST_NAME, _MOST_PARTS = 100, 4
+_APART_FROM_LETTERS = str.maketrans("", "", "_+-")
 
 
 class ClockChange(NamedTuple):
@@ -177,7 +176,7 @@ class _ProbedSource:
 @lru_cache(maxsize=1024)
 def load_zone(name: str) -> Zone:
     """The zone of this IANA name. Raises UnknownZoneError."""
-    if len(name) > _LONGEST_NAME or not _ZONE_NAME.fullmatch(name) or name.startswith(("right/", "posix/")):
+    if not _is_zone_name(name) or name.startswith(("right/", "posix/")):
         # right/ counts leap seconds, which POSIX time and every clock here do not.
         raise UnknownZoneError(name)
     try:
@@ -186,6 +185,13 @@ def load_zone(name: str) -> Zone:
     except (OSError, ValueError, LookupError, ModuleNotFoundError):
         raise UnknownZoneError(name) from None
     return Zone(name, tz, data)
+
+
+def _is_zone_name(name: str) -> bool:
+    """Each part starts with a letter, and no name has more than four: no file is looked for under any other name."""
+    parts = name.split("/")
+    are_words = all(part[:1].isalpha() and part.translate(_APART_FROM_LETTERS).isalnum() for part in parts)
+    return are_words and name.isascii() and len(name) <= _LONGEST_NAME and len(parts) <= _MOST_PARTS
 
 
 def zone_of(tz: str | tzinfo | None) -> Zone:
