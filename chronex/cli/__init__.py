@@ -15,6 +15,17 @@ def main() -> None:
     # Imports make thousands of objects that live as long as the process: searching them for cycles costs a twelfth of
     # a short command. Afterwards they are left out of every search.
     gc.disable()
+    try:
+        code = _run()
+    except KeyboardInterrupt:  # also one that comes while modules are imported
+        code = 130
+    # The interpreter searches for cycles once more when it ends; all memory goes back to the system anyway.
+    gc.freeze()
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _run() -> object:
+    """The exit code, or what a command without one returns."""
     from chronex.cli.app import app_for, normalized
     from chronex.errors import ChronexError
 
@@ -25,24 +36,20 @@ def main() -> None:
         gc.freeze()
         gc.set_threshold(_OBJECTS_BEFORE_SEARCH)
         gc.enable()
-        code = app(arguments, prog_name="chronex", standalone_mode=False)
+        code: object = app(arguments, prog_name="chronex", standalone_mode=False)
         if not sys.stdout.closed:  # the language server closes it when it exits
             sys.stdout.flush()
+        return code
     except ChronexError as error:
         _print_error(str(error), names_position=error.names_position)
-        code = error.exit_code
+        return error.exit_code
     except (BrokenPipeError, SystemExit):
         # The reader (head, less) has gone, which typer turns into an exit of its own. The interpreter flushes
         # standard output once more when it ends, and would complain about that.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        code = 0
-    except KeyboardInterrupt:
-        code = 130
+        return 0
     except Exception as error:
-        code = _report_failure(error)
-    # The interpreter searches for cycles once more when it ends; all memory goes back to the system anyway.
-    gc.freeze()
-    sys.exit(code if isinstance(code, int) else 0)
+        return _report_failure(error)
 
 
 def _open_missing_streams() -> None:

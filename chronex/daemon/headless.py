@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from chronex import torture_settings
 from chronex.clock import SYSTEM_CLOCK, Clock
+from chronex.daemon.early_hangup import ignore_hangup
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.loop import Daemon
 from chronex.daemon.maintenance import add_maintenance
@@ -146,6 +147,8 @@ def run_headless(
             else:
                 asyncio.run(_run(daemon, settings, file, seconds=seconds, foreground=foreground))
         finally:
+            if daemon.must_restart and foreground is None:
+                ignore_hangup()
             if foreground is not None:
                 foreground.end()
         has_bad_end = once and store.view(lambda tx: ends.any_failed(Reading(tx)))

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from chronex.daemon.early_hangup import EarlyHangup
 from chronex.daemon.loop import Daemon
 from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.engine.update import Change, Policy, UpdateOptions, apply_jobs
@@ -37,6 +38,7 @@ class JobFileSource(NamedTuple):
 
     path: Path
     load: Callable[[], JobFile]
+    hangup: EarlyHangup | None = None  # whether a SIGHUP has come before anybody could listen
 
 
 def file_source(path: Path) -> JobSource:
@@ -86,6 +88,8 @@ class Reloader:
 
         with suppress(NotImplementedError, ValueError, RuntimeError):  # not the main thread, or no such signal
             loop.add_signal_handler(signal.SIGHUP, on_request)
+        if self._file.hangup is not None and self._file.hangup.has_come:  # perhaps after the file was read
+            on_request()
         self._daemon.periodic.add(PeriodicTask("job file", CHECK_EVERY_S, self.check))
 
     async def check(self) -> None:

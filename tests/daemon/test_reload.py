@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from chronex.daemon.reload import _NEED_A_RESTART
 from chronex.jobfile import SchedulerSettings
+from chronex.storage.ports import Transaction
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore
+from chronex_store.daemon_lock import is_daemon_alive
 from tests.cli.conftest import Chronex
-from tests.daemon.machine import Machine
+from tests.daemon.machine import LoggedDaemon, Machine
 from tests.kit.waits import until
 
 QUIET = '[jobs.{}]\nschedule = "0 0 1 1 *"\nrun = ["true"]\n'
@@ -48,6 +52,37 @@ def test_hup_applies_the_new_file_and_a_bad_one_leaves_the_old(machine: Machine)
     daemon.until_logged("ConfigurationApplied")
     assert jobs(machine) == ["a", "b"]
     assert daemon.poll() is None
+
+
+def test_a_hup_that_comes_before_the_daemon_can_listen_is_answered_later(machine: Machine) -> None:
+    """A log rotation, or `chronex reload`, beside the start: it would end a process that does not listen yet."""
+    machine.write(QUIET.format("a"))
+    assert machine.chronex("apply").returncode == 0
+    with LmdbStore.open(machine.store) as store:
+
+        def meanwhile(_tx: Transaction) -> LoggedDaemon:
+            daemon = machine.start()
+            until(lambda: is_daemon_alive(machine.store), "a daemon that waits for the store")
+            daemon.send_signal(signal.SIGHUP)
+            return daemon
+
+        daemon = store.update(meanwhile)
+    daemon.until_logged("SchedulerStarted")
+    daemon.until_logged("ConfigurationApplied")
+    assert daemon.stopped() == 0
+
+
+def test_a_hup_ends_no_daemon_that_is_replaced(machine: Machine) -> None:
+    machine.write(QUIET.format("a"))
+    daemon = machine.start()
+    daemon.until_logged("SchedulerStarted")
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(machine.chronex, "restart")
+        while not done.done():
+            daemon.send_signal(signal.SIGHUP)
+            time.sleep(0.005)
+    assert "restarted in" in done.result().stdout, done.result().stderr
+    assert daemon.stopped() == 0
 
 
 WATCHED = "[scheduler]\nwatch = true\n"

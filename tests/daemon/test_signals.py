@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from functools import partial
 
@@ -12,7 +13,7 @@ from chronex.storage import journal
 from chronex.storage.records import Records
 from chronex_store import LmdbStore
 from tests.daemon.machine import EVERY_SECOND, LoggedDaemon, Machine
-from tests.kit.waits import until
+from tests.kit.waits import DEADLINE_S, until
 
 QUICK = f'[jobs.quick]\n{EVERY_SECOND}run = ["true"]\n'
 SLOW = f'[jobs.slow]\n{EVERY_SECOND}run = ": > runs; exec sleep 60"\n'
@@ -119,3 +120,12 @@ def test_a_daemon_whose_listener_has_gone_goes_on(machine: Machine) -> None:
     before = started(machine)
     until(lambda: started(machine) >= before + 2, "two more starts")
     assert daemon.stopped() == 0
+
+
+def test_ctrl_c_before_the_program_is_loaded_shows_no_traceback(machine: Machine) -> None:
+    machine.write(QUICK)
+    (machine.directory / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    machine.env["PYTHONPATH"] = f"{machine.directory}{os.pathsep}{machine.env['PYTHONPATH']}"
+    daemon = machine.start(starts_whole=True)
+    _, said = daemon.communicate(timeout=DEADLINE_S)
+    assert (daemon.returncode, said) == (130, "")

@@ -55,6 +55,11 @@ def run_daemon(
     foreground: Foreground | None = None,
 ) -> int:
     """Apply the job file where there is one, and run until stopped; StoreInUseError where another daemon runs."""
+    from chronex.daemon.early_hangup import EarlyHangup
+
+    hangup = EarlyHangup()
+    if foreground is None and not once:
+        hangup.hold()
     from chronex.cli.job_file import load_or_report, load_to_run, refuse_what_needs_root
     from chronex.daemon.headless import run_headless
     from chronex.daemon.log_handlers import FORMATTERS, log_event, log_to
@@ -72,7 +77,7 @@ def run_daemon(
         refuse_what_needs_root(found)
     settings = found.settings if found is not None else SchedulerSettings(timezone=host_zone().zone.name)
     jobs = found.jobs if found is not None else None
-    file = JobFileSource(path.absolute(), lambda: load_to_run(path)) if found is not None else None
+    file = JobFileSource(path.absolute(), lambda: load_to_run(path), hangup) if found is not None else None
     # The screen belongs to the dashboard where there is one; the journal has every event.
     stream = sys.stderr if foreground is None else None
     with log_to(stream, FORMATTERS[log_format](), os.environ):
