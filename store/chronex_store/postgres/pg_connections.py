@@ -194,10 +194,11 @@ OLDEST_SERVER = 130_000
 _OWN_SETTING = "chronex.session"
 _IDLE_READERS = 2
 # A statement of ours takes milliseconds; these bounds are for a server or a network that hangs.
+LONGEST_IDLE = "5s"  # a node that stands still must not hold the others up
 _SESSION = {
     "lock_timeout": "8s",
     "statement_timeout": "30s",
-    "idle_in_transaction_session_timeout": "5s",  # a node that stands still must not hold the others up
+    "idle_in_transaction_session_timeout": LONGEST_IDLE,
     "jit": "off",
     "client_min_messages": "warning",
     "timezone": "UTC",
