@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import re
 import threading
 import time
@@ -193,10 +194,11 @@ OLDEST_SERVER = 130_000
 _OWN_SETTING = "chronex.session"
 _IDLE_READERS = 2
 # A statement of ours takes milliseconds; these bounds are for a server or a network that hangs.
+LONGEST_IDLE = "5s"  # a node that stands still must not hold the others up
 _SESSION = {
     "lock_timeout": "8s",
     "statement_timeout": "30s",
-    "idle_in_transaction_session_timeout": "5s",  # a node that stands still must not hold the others up
+    "idle_in_transaction_session_timeout": LONGEST_IDLE,
     "jit": "off",
     "client_min_messages": "warning",
     "timezone": "UTC",
@@ -218,8 +220,20 @@ _AWAY = (
 )  # fmt: skip
 # Somebody removed the tables, or is about to restore them.
 _GONE = (pg.UndefinedTable, pg.InvalidSchemaName, pg.InvalidColumnReference)
-# What a server says to someone whom it does not let in: asking again is of no use.
+# What a server says to someone whom it does not let in, and what libpq says of files: asking again is of no use.
 _REFUSALS = (
+    (re.compile(r"certificate authentication failed"),
+     "the server takes this certificate for no such user; name the user for whom it was made, "
+     "or the server's pg_ident.conf maps its name to this one"),
+    (re.compile(r"requires a valid client certificate"),
+     "the server asks for a certificate of this machine; name it and its key in the address with sslcert=/…/me.crt "
+     "and sslkey=/…/me.key, or put them into ~/.postgresql as postgresql.crt and postgresql.key"),
+    (re.compile(r"alert (unknown ca|bad certificate|(unsupported )?certificate\b|decrypt error)"),
+     "the server does not trust the certificate of this machine: its time or who signed it is wrong; renew it, or "
+     "name another with sslcert=/…/me.crt and sslkey=/…/me.key"),
+    (re.compile(r"private key file|could not (read|open) certificate file"),
+     "the certificate of this machine or its key cannot be used; both must belong together, the key be readable by "
+     "its owner alone, and sslpassword open it where it is encrypted"),
     (re.compile(r"password authentication failed|no password supplied|SCRAM|authentication failed"),
      "the database refuses the password; put the right one into the address, PGPASSWORD or ~/.pgpass"),
     (re.compile(r'database "[^"]*" does not exist'),
@@ -231,14 +245,15 @@ _REFUSALS = (
      "no service file has it; write it into ~/.pg_service.conf, or name its file in PGSERVICEFILE"),
     (re.compile(r"no pg_hba\.conf entry|pg_hba\.conf rejects|not permitted to log in|permission denied for database"),
      "the server does not let this user in from here; its pg_hba.conf and GRANT CONNECT decide that"),
-    (re.compile(r"root certificate file .* does not exist"),
+    (re.compile(r"root certificate file"),
      "no file says whom to trust; name that of the server's authority in the address with sslrootcert=/…/ca.crt, "
      "or take those of this machine with sslrootcert=system"),
     (re.compile(r"certificate verify failed|server certificate for .* does not match"),
      "the certificate of the server is not to be trusted: its name, its time or who signed it is wrong; renew it, or "
      "name the file of its authority with sslrootcert=/…/ca.crt"),
-    (re.compile(r"invalid (connection option|sslmode|port|integer|channel_binding)|certificate|SSL"),
-     "the connection could not be made as the address asks for it"),
+    # Not meant is a server that goes away while it greets: "SSL SYSCALL error", "SSL connection has been closed".
+    (re.compile(r'invalid (connection option|port|integer|"?\w+"? value)|certificate|SSL(?! SYSCALL| connection)'),
+     "the connection could not be made as the address asks for it; put that right in the address"),
 )  # fmt: skip
 
 
@@ -254,6 +269,7 @@ _NOT_NOW = (
 )  # fmt: skip
 
 
+_ANYTHING = re.compile("")
 _NO_SUCH_HOST = re.compile(r"could not translate host name|failed to resolve host|Name or service not known")
 
 
@@ -262,20 +278,21 @@ def describe_connect(error: psycopg.Error, address: PostgresAddress) -> StoreErr
     said = address.without_secrets(" ".join(str(error).split()))
     for pattern, words in _NOT_NOW:
         if pattern.search(said):
-            return StoreAwayError(f"{address.shown}: {words} ({_last_sentence(said)})")
+            return StoreAwayError(f"{address.shown}: {words} ({_sentence(said, pattern)})")
     for pattern, words in _REFUSALS:
         if pattern.search(said):
-            return StoreRefusedError(f"{address.shown}: {words} ({_last_sentence(said)})")
+            return StoreRefusedError(f"{address.shown}: {words} ({_sentence(said, pattern)})")
     question = "is its name right?" if _NO_SUCH_HOST.search(said) else "is the server running?"
-    return StoreAwayError(f"{address.shown} does not answer ({_last_sentence(said)}); {question}")
+    return StoreAwayError(f"{address.shown} does not answer ({_sentence(said, _ANYTHING)}); {question}")
 
 
-def _last_sentence(said: str) -> str:
-    """libpq tells of each address that it tried; the last one is enough."""
-    last = said.rsplit("failed: ", 1)[-1]
+def _sentence(said: str, pattern: re.Pattern[str]) -> str:
+    """libpq tells of each address and way that it tried; the last one that is meant is enough."""
+    tried = [one for one in said.split("connection to server") if pattern.search(one)]
+    last = (tried[-1] if tried else said).rsplit("failed: ", 1)[-1]
     for advice in ("Is the server running", "Either provide the file"):
         last = last.partition(advice)[0]
-    return last.strip().removeprefix("FATAL:").strip()[:200]
+    return last.strip().removeprefix("connection is bad:").strip().removeprefix("FATAL:").strip()[:200]
 
 
 def translate_pg(error: psycopg.Error, address: PostgresAddress) -> StoreError:
@@ -302,6 +319,12 @@ def translate_pg(error: psycopg.Error, address: PostgresAddress) -> StoreError:
         said = address.without_secrets(error.diag.message_primary or " ".join(str(error).split())[:200])
         return StoreAwayError(f"{address.shown} does not answer any more ({said})")
     return StoreError(f"the database failed: {error.diag.message_primary or error}")
+
+
+def _unasked(address: PostgresAddress) -> dict[str, str]:
+    """An encrypted key without its password is refused; OpenSSL would ask for it at the terminal, each time."""
+    has_service = "service" in address.parameters or "PGSERVICE" in os.environ  # which may have it
+    return {} if has_service else {"sslpassword": "none was given"}
 
 
 def is_away(error: psycopg.Error) -> bool:
@@ -349,7 +372,8 @@ class Connections:
         settings = {**_SESSION, **(further or {}), "search_path": self.address.schema, _OWN_SETTING: uuid4().hex}
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         try:
-            made = Connection.connect(autocommit=True, **{**_CONNECT, **self.address.parameters, "options": options})
+            given = {**_CONNECT, **_unasked(self.address), **self.address.parameters, "options": options}
+            made = Connection.connect(autocommit=True, **given)
         except psycopg.Error as error:
             raise describe_connect(error, self.address) from None
         except UnicodeError:

@@ -33,6 +33,7 @@ from chronex_store.postgres import pg_redo, pg_schema
 from chronex_store.postgres.pg_address import PostgresAddress, read_address
 from chronex_store.postgres.pg_changes import HINT, ChangeWatch, Hints
 from chronex_store.postgres.pg_connections import Connection, Connections, DatabaseClock, is_away, translate_pg
+from chronex_store.postgres.pg_frozen import end_frozen
 from chronex_store.postgres.pg_known_rows import (
     FIRST_QUERIES,
     LINES_QUERY,
@@ -274,7 +275,7 @@ class PostgresStore:
             self._nesting.inside = False
 
     def _commit_or_again(self, batch: list[Update], take: Take) -> None:
-        """A connection that broke before the commit was sent is made anew once: nothing of it has landed."""
+        """Once more where nothing has landed: the connection broke before, or who stood in the way is gone."""
         for is_last in (False, True):
             try:
                 self._commit_once(batch)
@@ -283,10 +284,21 @@ class PostgresStore:
                 self._drop_writer()
                 if is_last:
                     fail_written(take(), error)
+            except StoreBusyError as error:
+                self._drop_writer()
+                if is_last or not self._end_frozen():
+                    fail_written(batch, error)
+                    return
             except StoreError as error:
                 self._drop_writer()
                 fail_written(batch, error)
                 return
+
+    def _end_frozen(self) -> bool:
+        """Whether somebody who stood still held what was waited for, and does not any more."""
+        with contextlib.suppress(StoreError), self.reading_connection() as connection:
+            return end_frozen(connection, self.address.schema)
+        return False
 
     def _commit_once(self, batch: list[Update]) -> None:
         try:

@@ -273,6 +273,34 @@ def test_a_pooler_that_refuses_our_settings_is_told_of(postgres_server: Postgres
         ("SSL error: certificate verify failed", r"is not to be trusted: .*; renew it, or name the file"),
         ('server certificate for "a" does not match host name "b"', r"is not to be trusted: .* host name .b.\)$"),
         ('invalid sslmode value: "x"', r"as the address asks for it"),
+        (
+            'invalid "ssl_min_protocol_version" value: "x"',
+            r"as the address asks for it; put that right in the address",
+        ),
+        (
+            'could not read root certificate file "/ca.crt": no certificate or crl found',
+            r"no file says whom to trust; .* \(could not read root certificate file",
+        ),
+        (
+            'FATAL:  certificate authentication failed for user "ann"',
+            r"takes this certificate for no such user; .*pg_ident.conf .*\(certificate authentication failed",
+        ),
+        (
+            "FATAL:  connection requires a valid client certificate",
+            r"asks for a certificate of this machine; .*sslcert=.* \(connection requires a valid client certificate\)$",
+        ),
+        ("SSL error: tlsv1 alert unknown ca", r"does not trust the certificate of this machine: .*; renew it"),
+        (
+            "SSL error: ssl/tls alert certificate expired",
+            r"does not trust the certificate of this machine: .*; renew",
+        ),
+        (
+            'could not load private key file "/me.key": key values mismatch',
+            r"must belong together, .*key values mism",
+        ),
+        ('could not load private key file "/me.key": bad decrypt', r"sslpassword open it .*\(could not load private"),
+        ('private key file "/me.key" has group or world access; file must …', r"readable by its owner alone"),
+        ('certificate present, but not private key file "/me.key"', r"its key cannot be used; .*but not private key"),
     ],
 )
 def test_what_is_wrong_with_a_certificate_is_said_with_what_to_do(said: str, words: str) -> None:
@@ -281,3 +309,51 @@ def test_what_is_wrong_with_a_certificate_is_said_with_what_to_do(said: str, wor
     found = pg_connections.describe_connect(error, read_address("postgresql://chronex@b/jobs?sslmode=verify-full"))
     assert isinstance(found, StoreRefusedError)
     assert re.search(words, str(found)), found
+
+
+@pytest.mark.parametrize("said", ["SSL SYSCALL error: EOF detected", "SSL connection has been closed unexpectedly"])
+def test_a_server_that_goes_away_while_it_greets_may_come_back(said: str) -> None:
+    error = psycopg.OperationalError(f'connection to server at "127.0.0.1", port 5432 failed: {said}')
+    found = pg_connections.describe_connect(error, read_address("postgresql://chronex@b/jobs?sslmode=verify-full"))
+    assert isinstance(found, StoreAwayError)
+
+
+def test_the_words_in_brackets_are_those_that_are_meant() -> None:
+    """With encryption the password was refused; then libpq tried without, and was told something else."""
+    error = psycopg.OperationalError(
+        'connection to server at "b" (::1), port 5432 failed: FATAL:  password authentication failed for user "ann"\n'
+        'connection to server at "b" (::1), port 5432 failed: FATAL:  no pg_hba.conf entry for host "b", no encryption'
+    )
+    found = str(pg_connections.describe_connect(error, read_address("postgresql://ann@b/jobs")))
+    assert found.endswith('~/.pgpass (password authentication failed for user "ann")')
+
+
+# -- a key with a password ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "service", "given"),
+    [
+        ("", None, "none was given"),
+        ("?sslpassword=s3cret", None, "s3cret"),
+        ("?service=jobs", None, None),
+        ("", "jobs", None),
+    ],
+)
+def test_nobody_is_asked_for_the_password_of_a_key(
+    monkeypatch: pytest.MonkeyPatch, query: str, service: str | None, given: str | None
+) -> None:
+    """OpenSSL would ask at the terminal, in the middle of a dashboard, once for each connection."""
+    told: dict[str, object] = {}
+
+    def connect(**parameters: object) -> None:
+        told.update(parameters)
+        raise psycopg.OperationalError("enough")
+
+    monkeypatch.setattr(pg_connections.Connection, "connect", connect)
+    monkeypatch.delenv("PGSERVICE", raising=False)
+    if service is not None:
+        monkeypatch.setenv("PGSERVICE", service)
+    with pytest.raises(StoreAwayError):
+        pg_connections.Connections(read_address(f"postgresql://ann@b/jobs{query}")).connect()
+    assert told.get("sslpassword") == given

@@ -1,0 +1,73 @@
+"""A node that is stopped in the middle of what it sends holds its locks, and the server waits for the rest for ever."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from chronex.errors import StoreBusyError
+from chronex.storage import keys
+from chronex.storage.ports import Transaction
+from chronex_store.postgres import pg_connections, pg_frozen
+from chronex_store.postgres.pg_connections import Connection, Connections
+from chronex_store.postgres.pg_store import PostgresStore
+
+KEY = keys.task_state_key("a", "main", "word")
+ALONE = "SELECT pg_advisory_xact_lock(hashtext(current_schema()), 1)"
+WITH_OTHERS = "SELECT pg_advisory_xact_lock_shared(hashtext(current_schema()), 1)"
+
+
+@pytest.fixture
+def store(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresStore]:
+    monkeypatch.setitem(pg_connections._SESSION, "lock_timeout", "500ms")
+    monkeypatch.setattr(pg_frozen, "LONGEST_IDLE", "300ms")
+    with PostgresStore.open(postgres_url) as made:
+        yield made
+
+
+def write(tx: Transaction) -> None:
+    tx.put(KEY, b"1")
+
+
+@contextmanager
+def sent_in_part(store: PostgresStore, *statements: str) -> Iterator[Connection]:
+    """Its statements have come and been done; that no more belong to them has not."""
+    connection = Connections(store.address).connect()
+    try:
+        with connection.pipeline():
+            for statement in ("BEGIN", *statements):
+                connection.execute(statement)
+            connection.pgconn.send_flush_request()
+            connection.pgconn.flush()
+            yield connection
+            connection.execute("COMMIT")
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("lock", [ALONE, WITH_OTHERS])
+def test_a_node_that_stands_still_while_it_sends_holds_the_others_up_for_seconds(
+    store: PostgresStore, lock: str
+) -> None:
+    with pytest.raises(psycopg.OperationalError), sent_in_part(store, lock):
+        store.update(write)
+    assert store.view(lambda tx: tx.get(KEY)) == b"1"
+
+
+def test_one_that_works_for_long_is_left_alone(store: PostgresStore) -> None:
+    """The server is busy with its statement, for which it has 30 s."""
+    with sent_in_part(store, ALONE, "SELECT pg_sleep(2)"):
+        time.sleep(0.3)
+        with pytest.raises(StoreBusyError):
+            store.update(write)
+
+
+def test_one_that_has_nothing_of_this_store_is_left_alone(store: PostgresStore) -> None:
+    elsewhere = "SELECT pg_advisory_xact_lock(hashtext('another'), 1)"
+    with sent_in_part(store, elsewhere):
+        time.sleep(0.5)
+        assert not store._end_frozen()
