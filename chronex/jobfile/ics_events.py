@@ -8,16 +8,18 @@ are bounded, and what goes beyond a bound is refused in a sentence.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 
-from chronex.errors import UnknownZoneError
+from chronex.jobfile.ics_zones import FileZones, second_on_wall, taken_out
 from chronex.text.instants import EPOCH_ORDINAL
 from chronex.text.terminal import escaped, quoted
 from chronex.timing.dst import wall_to_instant
 from chronex.timing.recurrence import RecurrenceError, StepBudget, read_recurrence, recurring_days
-from chronex.timing.zones import Zone, load_zone
+from chronex.timing.zones import Zone
 
 MOST_BYTES = 4 << 20
 MOST_COMPONENTS = 20_000
@@ -64,36 +66,52 @@ def read_events(data: bytes, begin: int, end: int, floating: Zone) -> EventSpans
     if data.upper().count(b"BEGIN:") > MOST_COMPONENTS:
         raise CalendarError(f"the file has more than {MOST_COMPONENTS} entries", "keep only the events that matter")
     try:
-        calendars = icalendar.Calendar.from_ical(data, multiple=True)
+        without_zones, written = taken_out(data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of names of zones that it guesses; they are read here
+            calendars = icalendar.Calendar.from_ical(without_zones, multiple=True)
         events: list[Any] = [event for calendar in calendars for event in calendar.walk("VEVENT")]
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise CalendarError(f"it is no iCalendar file: {_short(error)}", "export it again as .ics") from None
     if not calendars:
         raise CalendarError("it is no iCalendar file: it has no BEGIN:VCALENDAR", "export it again as .ics")
-    return _spans(events, begin, end, floating)
+    budget = StepBudget(MOST_STEPS)
+    return _spans(events, (begin, end), FileZones(written, begin, end, floating, budget), budget)
 
 
 def _short(error: Exception) -> str:
     return quoted(str(error).splitlines()[0][:100] if str(error) else type(error).__name__)
 
 
-def _spans(events: list[Any], begin: int, end: int, floating: Zone) -> EventSpans:
-    found, budget = EventSpans([], []), StepBudget(MOST_STEPS)
-    overridden = {(str(event.get("UID", "")), _key(event["RECURRENCE-ID"].dt)) for event in events if _moves(event)}
+def _spans(events: list[Any], span: tuple[int, int], zones: FileZones, budget: StepBudget) -> EventSpans:
+    found = EventSpans([], [])
+    replaced: set[tuple[str, str]] = set()
+    for event in events:
+        with _named_event(event):
+            if _moves(event):
+                (moment,) = _moments(event["RECURRENCE-ID"], zones)
+                replaced.add((str(event.get("UID", "")), _key(moment)))
     for event in events:
         if str(event.get("STATUS", "")).upper() == "CANCELLED":
             continue
-        try:
+        with _named_event(event):
             _refuse_range(event)
             _refuse_dropped(event)
-            read = _event(event, floating)
+            read = _event(event, zones)
             if read is not None:
-                _add(found, event, read, (begin, end), overridden, budget)
-        except (RecurrenceError, ValueError, OverflowError, AttributeError, TypeError) as error:
-            title = quoted(str(event.get("SUMMARY", "without a title"))[:60])
-            what = escaped(_words_of(error)[:160])
-            raise CalendarError(f"event {title}: {what}", "mend or remove the event") from None
+                _add(found, event, read, span, replaced, zones, budget)
     return found
+
+
+@contextmanager
+def _named_event(event: Any) -> Iterator[None]:
+    """What is wrong with one event, by its title."""
+    try:
+        yield
+    except (RecurrenceError, ValueError, OverflowError, AttributeError, TypeError) as error:
+        title = quoted(str(event.get("SUMMARY", "without a title"))[:60])
+        what = escaped(_words_of(error)[:160])
+        raise CalendarError(f"event {title}: {what}", "mend or remove the event") from None
 
 
 def _words_of(error: Exception) -> str:
@@ -123,12 +141,10 @@ def _key(moment: date | tuple[Any, Any]) -> str:
     """One recurrence of an event, in UTC where it has a zone; a period by its beginning."""
     if isinstance(moment, tuple):
         return _key(moment[0])
-    if isinstance(moment, datetime):
-        return (moment.astimezone(UTC) if moment.tzinfo is not None else moment).strftime("%Y%m%dT%H%M%S")
-    return moment.strftime("%Y%m%d")
+    return moment.strftime("%Y%m%dT%H%M%S" if isinstance(moment, datetime) else "%Y%m%d")
 
 
-def _event(event: Any, floating: Zone) -> _Event | None:
+def _event(event: Any, zones: FileZones) -> _Event | None:
     start = event.get("DTSTART")
     if start is None:
         return None
@@ -137,12 +153,14 @@ def _event(event: Any, floating: Zone) -> _Event | None:
     length = event["DURATION"].dt if "DURATION" in event else None
     if not isinstance(begins, datetime):
         days = 1 if length is None else length.days
-        return _Event(_day(begins), None, max(days if end is None else _day(end.dt) - _day(begins), 1), floating)
-    zone = _zone(begins, floating, start.params.get("TZID"))
+        return _Event(
+            _day(begins), None, max(days if end is None else _day(end.dt) - _day(begins), 1), zones.floating
+        )
+    zone = zones.of(begins, start.params.get("TZID"))
     seconds = 0 if length is None else round(length.total_seconds())
     if end is not None and isinstance(end.dt, datetime):
         # Between instants: a night in which the clock is set is an hour longer or shorter than its wall times say.
-        ends_in = _zone(end.dt, floating, end.params.get("TZID"))
+        ends_in = zones.of(end.dt, end.params.get("TZID"))
         seconds = _second(end.dt, ends_in) - _second(begins, zone)
     return _Event(_day(begins), _second_of_day(begins), max(seconds, 1), zone)
 
@@ -152,12 +170,12 @@ def _day(moment: date) -> int:
 
 
 def _second_of_day(moment: datetime) -> int:
-    return moment.hour * 3600 + moment.minute * 60 + moment.second
+    return second_on_wall(moment) % _DAY
 
 
 def _second(moment: datetime, zone: Zone) -> int:
     """The instant at which the wall of `zone` shows this time."""
-    return wall_to_instant((_day(moment) * _DAY + _second_of_day(moment)) * 1000, zone) // 1000
+    return wall_to_instant(second_on_wall(moment) * 1000, zone) // 1000
 
 
 def _wall(moment: datetime, zone: Zone) -> datetime:
@@ -168,44 +186,32 @@ def _wall(moment: datetime, zone: Zone) -> datetime:
     return datetime.fromtimestamp(second + zone.offset_at(second), UTC)
 
 
-def _zone(moment: datetime, floating: Zone, named: str | None) -> Zone:
-    """The package reads a time whose zone it does not know as one without a zone; `named` is what the event says."""
-    if moment.tzinfo is None:
-        if named is not None:
-            raise ValueError(f"the time zone {str(named)[:40]} is unknown")
-        return floating
-    name = getattr(moment.tzinfo, "key", None) or str(moment.tzinfo)
-    try:
-        return load_zone("UTC" if name in ("UTC", "Z") else name)
-    except UnknownZoneError:
-        raise ValueError(f"the time zone {name[:40]} is unknown") from None
-
-
 def _add(
     found: EventSpans,
     event: Any,
     read: _Event,
     span: tuple[int, int],
-    overridden: set[tuple[str, str]],
+    replaced: set[tuple[str, str]],
+    zones: FileZones,
     budget: StepBudget,
 ) -> None:
     """Every recurrence of the event that touches the span, except those that EXDATE or another event takes out."""
     begin, end = span
     longest = read.length if read.second is None else read.length // _DAY + 2
     uid, is_override = str(event.get("UID", "")), _moves(event)
-    without = {_key(moment) for moment in _moments(event.get("EXDATE"))}
-    for one in _recurrences(event, read, begin - longest, end + 1, budget):
+    without = {_key(moment) for moment in _moments(event.get("EXDATE"), zones)}
+    for one in _recurrences(event, read, (begin - longest, end + 1), zones, budget):
         wall = date.fromordinal(one.day + EPOCH_ORDINAL)
         if one.second is None:
             key = _key(wall)
             last = one.day + one.length - 1
             is_inside = one.day <= end and last >= begin
-            if key not in without and ((uid, key) not in overridden or is_override) and is_inside:
+            if key not in without and ((uid, key) not in replaced or is_override) and is_inside:
                 found.days.append((max(one.day, begin), min(last, end)))
             continue
         second = wall_to_instant((one.day * _DAY + one.second) * 1000, one.zone) // 1000
         keys = {_wall_key(wall, one.second), datetime.fromtimestamp(second, UTC).strftime("%Y%m%dT%H%M%S")}
-        is_taken = any((uid, key) in overridden for key in keys) and not is_override
+        is_taken = any((uid, key) in replaced for key in keys) and not is_override
         if not keys & without and not is_taken and one.day <= end:
             found.times.append((second, second + one.length))
 
@@ -214,7 +220,9 @@ def _wall_key(wall: date, second: int) -> str:
     return f"{wall:%Y%m%d}T{second // 3600:02}{second // 60 % 60:02}{second % 60:02}"
 
 
-def _recurrences(event: Any, read: _Event, begin: int, end: int, budget: StepBudget) -> Iterator[_Event]:
+def _recurrences(
+    event: Any, read: _Event, span: tuple[int, int], zones: FileZones, budget: StepBudget
+) -> Iterator[_Event]:
     rule = event.get("RRULE")
     if isinstance(rule, list):
         raise RecurrenceError("it has several RRULEs")
@@ -224,9 +232,9 @@ def _recurrences(event: Any, read: _Event, begin: int, end: int, budget: StepBud
         recurrence = read_recurrence(_rule_text(rule), read.day)
         for until in rule.get("UNTIL", ()):
             recurrence = recurrence._replace(until=_last_day(until, read))
-        for day in recurring_days(recurrence, read.day, begin, end, budget):
+        for day in recurring_days(recurrence, read.day, *span, budget):
             yield read._replace(day=day)
-    for moment in _moments(event.get("RDATE")):
+    for moment in _moments(event.get("RDATE"), zones):
         budget.take(1)
         yield _further(moment, read)
 
@@ -266,7 +274,16 @@ def _rule_text(rule: Any) -> str:
     return written
 
 
-def _moments(given: Any) -> Iterable[Any]:
+def _moments(given: Any, zones: FileZones) -> Iterator[date | tuple[Any, Any]]:
     """The dates, times and periods of EXDATE or RDATE, which an event may have none of, one, or several lists."""
-    lists = given if isinstance(given, list) else [] if given is None else [given]
-    return (moment.dt for one in lists for moment in one.dts)
+    for one in given if isinstance(given, list) else [] if given is None else [given]:
+        named = one.params.get("TZID")
+        for moment in getattr(one, "dts", (one,)):
+            if isinstance(moment.dt, tuple):
+                begins, ends = moment.dt
+                yield (
+                    zones.resolved(begins, named),
+                    ends if isinstance(ends, timedelta) else zones.resolved(ends, named),
+                )
+            else:
+                yield zones.resolved(moment.dt, named)

@@ -187,7 +187,72 @@ def test_times_of_events(tmp_path: Path, case: str) -> None:
     assert [f"{datetime.fromtimestamp(second, UTC):%m-%d %H:%M}" for second in calendar.times] == expected
 
 
+def vtimezone(name: str, *of_whole: str, rule: str = "FREQ=YEARLY", until: str = "") -> str:
+    """Berlin's time of today, as Outlook writes it: since 1601."""
+    return "\n".join(
+        [
+            "BEGIN:VTIMEZONE", f"TZID:{name}", *of_whole,
+            "BEGIN:STANDARD", "DTSTART:16011028T030000", f"RRULE:{rule};BYDAY=-1SU;BYMONTH=10{until}",
+            "TZOFFSETFROM:+0200", "TZOFFSETTO:+0100", "END:STANDARD",
+            "BEGIN:DAYLIGHT", "DTSTART:16010325T020000", f"RRULE:{rule};BYDAY=-1SU;BYMONTH=3{until}",
+            "TZOFFSETFROM:+0100", "TZOFFSETTO:+0200", "END:DAYLIGHT", "END:VTIMEZONE",
+        ]
+    )  # fmt: skip
+
+
+IN_SUMMER = "20270701T090000"
+ZONES = {
+    "of Windows": ('"W. Europe Standard Time"', vtimezone("W. Europe Standard Time"), "07:00"),
+    "of Windows, without its rules": ("W. Europe Standard Time", "", "07:00"),
+    "the maker's own": ("Customized Time Zone", vtimezone("Customized Time Zone"), "07:00"),
+    "the maker's own, with commas": ('"(UTC+01:00) Bern, Rome"', vtimezone("(UTC+01:00) Bern\\, Rome"), "07:00"),
+    "the maker's own, whose summer time was given up": (
+        '"tzone://Microsoft/Custom"', vtimezone("tzone://Microsoft/Custom", until=";UNTIL=20201025T010000Z"), "08:00",
+    ),
+    "with its place beside it": ("Local", vtimezone("Local", "X-LIC-LOCATION:America/New_York"), "13:00"),
+    "behind its maker": ("/freeassociation.sourceforge.net/Europe/Berlin", "", "07:00"),
+    "a place, whatever the file says of it": (
+        "Asia/Tokyo", vtimezone("Asia/Tokyo"), "00:00",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ZONES)
+@pytest.mark.filterwarnings("error")
+def test_zones_as_other_programs_write_them(tmp_path: Path, case: str) -> None:
+    """A calendar of Outlook could not be read: its zones have names of Windows, and their rules beside them."""
+    pytest.importorskip("icalendar")
+    name, written, expected = ZONES[case]
+    calendar = from_ics(tmp_path, ics(written, event(f"DTSTART;TZID={name}:{IN_SUMMER}")))
+    assert f"{datetime.fromtimestamp(calendar.times[0], UTC):%H:%M}" == expected
+
+
+def test_what_is_taken_out_and_moved_in_a_zone_of_the_file(tmp_path: Path) -> None:
+    pytest.importorskip("icalendar")
+    calendar = from_ics(
+        tmp_path,
+        ics(
+            vtimezone("Ours"),
+            event("DTSTART:20270705T070000Z", "RRULE:FREQ=DAILY;COUNT=4", "EXDATE;TZID=Ours:20270706T090000"),
+            event("DTSTART;TZID=Ours:20270707T120000", "RECURRENCE-ID;TZID=Ours:20270707T090000"),
+        ),
+    )
+    shown = [f"{datetime.fromtimestamp(second, UTC):%d %H:%M}" for second in calendar.times[::2]]
+    assert shown == ["05 07:00", "07 10:00", "08 07:00"]
+
+
 BOMBS: dict[str, tuple[str | bytes, str]] = {
+    "a zone of every second since 1601": (
+        ics(vtimezone("B", rule="FREQ=SECONDLY"), event("DTSTART;TZID=B:20261024T023000", "RECURRENCE-ID;TZID=B:20261024T023000")),
+        "FREQ=SECONDLY",
+    ),
+    "a zone of every day since 1601": (
+        ics(vtimezone("B").replace("FREQ=YEARLY;BYDAY=-1SU;BYMONTH=3", "FREQ=DAILY;COUNT=9999999"), event("DTSTART;TZID=B:20261024T023000")), "too often",
+    ),
+    "a zone without an end": (ics("BEGIN:VTIMEZONE", event("DTSTART:20261024T023000")), "a VTIMEZONE has no end"),
+    "a zone that says nothing": (
+        ics("BEGIN:VTIMEZONE\nTZID:B\nEND:VTIMEZONE", event("DTSTART;TZID=B:20261024T023000")), "the time zone B is empty",
+    ),
     "not a calendar": (b"\x00\xff hello", "no iCalendar file"),
     "nothing": (b"", "no iCalendar file"),
     "a billion seconds": (ics(event("DTSTART:20260101T000000Z", "RRULE:FREQ=SECONDLY;COUNT=1000000000")), "FREQ=SECONDLY"),
