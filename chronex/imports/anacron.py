@@ -30,7 +30,7 @@ def read_anacrontab(
     found = Import("machine", zone.name, {}, [], [], channels=mail.tables)
     env: dict[str, str] = {}
     notify = mail.notify("root") if sends_mail else None
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         origin = f"{label}, line {number}"
         if not line.strip() or line.lstrip().startswith("#"):
             continue

@@ -515,7 +515,7 @@ def by_content(text: str, accounts: Iterable[str], find: FindProgram = shutil.wh
 
 
 def _behind_schedules(text: str) -> Iterable[tuple[str, str]]:
-    for line in text.splitlines():
+    for line in lines_of(text):
         if line.lstrip().startswith("#") or _VARIABLE.match(line):
             continue
         if entry := _ENTRY.fullmatch(line):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chronex.imports.import_result import Import, Imported, Instants, JobNames, Lost
-from chronex.imports.systemd_service import read_service, span_ms, unit_conditions
+from chronex.imports.systemd_service import BLANKS, read_service, span_ms, unit_conditions
 from chronex.lint.systemd_calendar import CalendarEvent, CalendarSchedule, Chain, Values, parse_calendar
 from chronex.timing.zones import Zone, load_zone
 
@@ -76,7 +76,7 @@ def read_unit(text: str) -> Unit:
         if line[0] == "[" and line[-1] == "]":
             section = unit.setdefault(line[1:-1], {})
         elif "=" in line:
-            key, _, value = (part.strip() for part in line.partition("="))
+            key, _, value = (part.strip(BLANKS) for part in line.partition("="))
             if value:
                 section.setdefault(key, []).append(value)
             for other in () if value else (*_TIMES, key) if key in _TIMES else (key,):
@@ -85,10 +85,13 @@ def read_unit(text: str) -> Unit:
 
 
 def _joined_lines(text: str) -> Iterator[str]:
-    """Without comments, which end with their line, also inside of a line that goes on."""
+    """Without comments, which end with their line, also inside of a line that goes on.
+
+    Systemd knows fewer blanks and ends of lines than Python does: a form feed or U+2028 is a part of a command.
+    """
     begun = ""
-    for line in text.splitlines():
-        stripped = line.strip()
+    for line in re.split("[\n\r\0]", text):
+        stripped = line.strip(BLANKS)
         if not stripped or stripped[0] in "#;":
             if begun and not stripped:
                 yield begun
@@ -99,8 +102,8 @@ def _joined_lines(text: str) -> Iterator[str]:
             continue
         yield f"{begun}{stripped}"
         begun = ""
-    if begun.strip():
-        yield begun.strip()
+    if begun.strip(BLANKS):
+        yield begun.strip(BLANKS)
 
 
 def timers_in(paths: list[Path]) -> Iterator[Timer]:

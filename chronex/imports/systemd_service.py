@@ -151,10 +151,10 @@ def _separated(line: str) -> list[str]:
             quote = "" if char == quote else quote
         elif char in "\"'":
             quote = char
-        elif char == ";" and not line[at - 1 : at].strip() and not line[at + 1 : at + 2].strip():
+        elif char == ";" and not line[at - 1 : at].strip(BLANKS) and not line[at + 1 : at + 2].strip(BLANKS):
             cuts.append(at)
         at += 1
-    parts = (line[start + 1 : end].strip() for start, end in zip(cuts, [*cuts[1:], len(line)], strict=True))
+    parts = (line[start + 1 : end].strip(BLANKS) for start, end in zip(cuts, [*cuts[1:], len(line)], strict=True))
     return [part for part in parts if part]
 
 
@@ -192,6 +192,7 @@ def _words(text: str) -> list[str]:
     return text.split() if words is None else [";" if word == "\\;" else word for word in words]
 
 
+BLANKS = " \t\n\r"
 _ESCAPES = {
     "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "s": " ",
     "\\": "\\", '"': '"', "'": "'",
@@ -216,7 +217,7 @@ def unquoted(text: str) -> list[str] | None:
             quote = ""
         elif not quote and char in "\"'":
             quote, word = char, word or ""
-        elif quote or not char.isspace():
+        elif quote or char not in BLANKS:
             word = (word or "") + char
         elif word is not None:
             words.append(word)

@@ -11,6 +11,7 @@ from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
+from pygls.workspace import TextDocument
 
 from chronex.jobfile.positions import LineIndex
 from chronex.lint.cron_programs import CRON_PROGRAMS, CronProgram
@@ -70,6 +71,31 @@ class Read(NamedTuple):
         return lsp.TextEdit(self.range(edit.start, edit.end), edit.text)
 
 
+class EditorText(TextDocument):
+    """An open document as its editor has it.
+
+    The document of pygls begins a line at each character that `str.splitlines` knows, a form feed among them, and
+    keeps one character too many where a position lies behind the end of the last line.
+    """
+
+    def __init__(self, opened: TextDocument, encoding: str) -> None:
+        super().__init__(opened.uri, opened.source, opened.version, opened.language_id)
+        self.positions = Positions(opened.source, encoding)
+
+    @property
+    def source(self) -> str:
+        return self.positions.text
+
+    def apply_change(self, change: lsp.TextDocumentContentChangeEvent) -> None:
+        text = change.text
+        if isinstance(change, lsp.TextDocumentContentChangePartial):
+            at, old = change.range, self.source
+            start = self.positions.offset(at.start.line, at.start.character)
+            end = self.positions.offset(at.end.line, at.end.character)
+            text = old[:start] + text + old[max(start, end) :]
+        self.positions = Positions(text, self.positions.encoding)
+
+
 class ChronexServer(LanguageServer):
     """Editors send what changed of a document, and ask about documents that they have opened."""
 
@@ -96,10 +122,22 @@ class ChronexServer(LanguageServer):
             assume = assume._replace(zone=ZoneNote(self.zone, "from the editor's settings"))
         return assume if self.cron is None else assume._replace(cron=self.cron)
 
+    def keep_as_edited(self, uri: str) -> None:
+        """The document that pygls has opened, from now on as the editor has it."""
+        opened = self.workspace.get_text_document(uri)
+        encoding = str(getattr(self.workspace.position_encoding, "value", self.workspace.position_encoding) or UTF16)
+        documents = self.workspace.text_documents
+        for key in [key for key, document in documents.items() if document is opened]:  # pygls decodes its keys
+            documents[key] = EditorText(opened, encoding)
+
+    def open_text(self, uri: str) -> EditorText | None:
+        document = self.workspace.get_text_document(uri)  # pygls makes one of a file that is not open
+        return document if isinstance(document, EditorText) else None
+
     def read(self, uri: str) -> Read:
-        if uri not in self.workspace.text_documents:
+        document = self.open_text(uri)
+        if document is None:
             raise JsonRpcInvalidParams(message=f"{uri} is not open")
-        document = self.workspace.get_text_document(uri)
         assume = self.assume()
         config = _config_above(to_fs_path(uri) or uri)
         key = (document.version, document.source, assume.reference_ms, assume.zone, assume.cron, config)
@@ -108,8 +146,7 @@ class ChronexServer(LanguageServer):
             return known[1]
         path = to_fs_path(uri) or uri
         opened = open_document(path, document.source, None, document.language_id or "")
-        encoding = str(getattr(self.workspace.position_encoding, "value", self.workspace.position_encoding) or UTF16)
-        found = Read(lint_configured(opened, assume, config), Positions(document.source, encoding))
+        found = Read(lint_configured(opened, assume, config), document.positions)
         self._known[uri] = (key, found)
         return found
 
@@ -158,10 +195,10 @@ class ChronexServer(LanguageServer):
 
     def publish(self, uri: str) -> None:
         self.waiting.pop(uri, None)
-        if self.pulls_diagnostics or uri not in self.workspace.text_documents:
+        document = self.open_text(uri)
+        if self.pulls_diagnostics or document is None:
             return
-        version = self.workspace.get_text_document(uri).version
-        found = lsp.PublishDiagnosticsParams(uri, self.diagnostics(uri), version)
+        found = lsp.PublishDiagnosticsParams(uri, self.diagnostics(uri), document.version)
         self.text_document_publish_diagnostics(found)
 
     def publish_soon(self, uri: str) -> None:
@@ -260,11 +297,12 @@ def _add_lifecycle(server: ChronexServer) -> None:
         workspace = server.client_capabilities.workspace
         if server.pulls_diagnostics and workspace and workspace.diagnostics and workspace.diagnostics.refresh_support:
             server.workspace_diagnostic_refresh(None)  # the answers that it has are no longer true
-        for uri in list(server.workspace.text_documents):
-            server.publish_soon(uri)
+        for document in server.workspace.text_documents.values():
+            server.publish_soon(document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def opened(params: lsp.DidOpenTextDocumentParams) -> None:
+        server.keep_as_edited(params.text_document.uri)
         server.publish(params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
@@ -397,7 +435,7 @@ class Positions:
     """Both ways, for one text in one encoding. Any position is answered, also one that lies outside."""
 
     def __init__(self, text: str, encoding: str = UTF16) -> None:
-        self.text, self.lines = text, LineIndex(text)
+        self.text, self.lines, self.encoding = text, LineIndex(text), encoding
         self._units = _UNITS.get(encoding, _UNITS[UTF16])
 
     def of(self, offset: int) -> tuple[int, int]:
@@ -412,6 +450,8 @@ class Positions:
         if line >= self.lines.count:
             return len(self.text)
         start, end = self.lines.start_of_line(line + 1), self.lines.end_of_line(line + 1)
+        if self.text[max(start, end - 1) : end + 1] == "\r\n":
+            end -= 1  # no editor stands between the two
         at, units = start, 0
         while at < end and units < character:
             units += self._units(self.text[at])

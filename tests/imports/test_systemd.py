@@ -230,6 +230,7 @@ def test_a_time_limit_that_cannot_be_read_is_lost(tmp_path: Path) -> None:
         (r"/bin/echo \u00e9 \\ x\\y", ["/bin/echo", "\u00e9", "\\", "x\\y"]),
         (r"/bin/echo # no comment", ["/bin/echo", "#", "no", "comment"]),
         ("/bin/echo '' \"\"", ["/bin/echo", "", ""]),
+        ("/bin/echo a\u00a0b\fc\u2028d \x0b\x85", ["/bin/echo", "a\u00a0b\fc\u2028d", "\x0b\x85"]),
     ],
 )  # fmt: skip
 def test_words_are_taken_apart_as_systemd_does(tmp_path: Path, line: str, words: list[str]) -> None:

@@ -316,6 +316,7 @@ CASES = (
         "from chronex import Engine as E\nwith E('s') as one:\n    one.job('0 25 * * *')\nx: E = E('s')\nx.job('0 26 * * *')\n",
         ("3:16-3:18 E003", "5:10-5:12 E003"),
     ),
+    Case("old_mac.py", "import chronex\rx = 1\n\f\nchronex.parse('*/1 9 * * *')\n", ("3:16-3:19 W107",)),
     Case("other.py", "from json import loads as parse\nparse('0 25 * * *')  # chronex\n"),
     Case("compose.yaml", "services:\n  job:\n    schedule: 99 99 * * *\n"),
     Case("pyproject.toml", '[jobs.a]\nschedule = "99"\n'),

@@ -42,14 +42,16 @@ _SHORT = {
 
 def normal(text: str) -> str:
     """One spelling for all that differ only in case, separators, long names, or a Sunday written as 7."""
-    words = text.casefold().replace("cron_tz=", "tz=").replace("{}", "").replace("#l", "l").replace("-", "_").split()
+    text = text.casefold().replace("cron_tz=", "tz=").replace("{}", "").replace("#l", "l").replace("-", "_")
+    zone, middle, options = re.fullmatch(r"\s*(tz=\S*)?(.*?)(\{.*)?", text, re.DOTALL).groups("")  # type: ignore[union-attr]
+    words = middle.split()
     if len(words) == 5:
         words[4] = re.sub(r"(?<![0-9])7(?![0-9])", "0", words[4])
         words[2:] = [re.sub("[a-z]+", lambda m: _SHORT.get(m[0], m[0]), word) for word in words[2:]]
         words = ["*" if word == "?" or word == "*/1" else word for word in words]
     else:  # a step over all hours, minutes, days or months of a calendar event begins with the first
         words = [re.sub(r"(?<![0-9])[*01]/", "first/", word) for word in words]
-    return "_".join(words).removeprefix("@")
+    return "_".join([*zone.split(), *words, *options.split()]).removeprefix("@")
 
 
 def windows(dice: random.Random, zone: Zone) -> Iterator[tuple[int, int]]:

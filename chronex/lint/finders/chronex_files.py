@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 import warnings
 from collections.abc import Iterator, Mapping
@@ -188,11 +189,11 @@ class _Names:
 
 
 class _Source:
-    """Offsets of nodes, whose columns Python counts in bytes of UTF-8."""
+    """Offsets of nodes, whose columns Python counts in bytes of UTF-8; a carriage return alone ends a line for it."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.lines = LineIndex(text.replace("\x0c", " "))
+        self.lines = LineIndex(re.sub("\r(?!\n)", "\n", text))
 
     def offset(self, line: int, byte_column: int) -> int:
         start = self.lines.start_of_line(line)
