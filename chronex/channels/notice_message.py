@@ -102,7 +102,8 @@ def page_of(message: NoticeMessage) -> str:
     lines += [f"{name + ':':<11}{value}" for name, value in facts_of(message)]
     if message.output:
         where = f" on {message.output_on}" if message.output_on else ""
-        lines += ["", f"The last {len(message.output)} lines of output{where}:", "", *message.output]
+        shown = "last line" if len(message.output) == 1 else f"last {len(message.output)} lines"
+        lines += ["", f"The {shown} of output{where}:", "", *message.output]
     elif message.output_on:
         lines += ["", f"Its output is on {message.output_on}."]
     return "\n".join(lines) + "\n"
@@ -166,7 +167,7 @@ def compose(reading: Reading, notice: Notice, sender: Sender) -> Composed:
         occurrence=None if nominal_ms is None else occurrence_id(notice.job, nominal_ms),
         host=there or sender.host,
         node=sender.node if attempt is None else attempt.owner,
-        exit_code=None if attempt is None else attempt.exit_code,
+        exit_code=None if attempt is None or notice.kind == "started" else attempt.exit_code,
         reason=terminal_safe(text_of(notice.reason))[:LONGEST_REASON],
         failures_in_a_row=notice.failures,
         output_on=there,

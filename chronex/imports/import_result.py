@@ -139,7 +139,7 @@ def with_accepted_warnings(text: str, zone: str, now_s: int) -> str:
 
 
 # What stands in [defaults] where all jobs have it; `env` is looked at variable by variable.
-_SHARED = ("overlap", "recovery", "user", "group", "directory", "umask", "dst", "notify")
+_SHARED = ("overlap", "recovery", "user", "group", "directory", "umask", "dst", "leftovers", "notify")
 
 
 def with_shared_defaults(found: Import) -> Import:

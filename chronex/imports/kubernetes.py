@@ -116,16 +116,31 @@ def _number(text: str) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-# Of a job, a pod and a container, what a command on this machine does not have.
-_OF_THE_JOB = ("parallelism", "completions", "completionMode", "podFailurePolicy", "successPolicy")
-_OF_THE_POD = ("initContainers", "volumes", "serviceAccountName", "nodeSelector", "affinity", "securityContext")
-_ORDINARY = ("1", "NonIndexed")
+# What is carried over of a job, a pod and a container, and what says nothing to a command here. All else is named.
+_OF_THE_JOB = frozenset({"template", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished", "selector"})
+_OF_THE_POD = frozenset({"containers", "restartPolicy", "imagePullSecrets", "serviceAccount", "enableServiceLinks"})
+_OF_THE_CONTAINER = frozenset({"name", "image", "imagePullPolicy", "command", "args", "env", "terminationMessagePath",
+                               "terminationMessagePolicy"})  # fmt: skip
+_ORDINARY = ("1", "NonIndexed", "false", "ClusterFirst", "default-scheduler", "30", "", "null", "~")
 _REFERENCE = re.compile(r"(?<!\$)\$\([A-Za-z_][A-Za-z0-9_.-]*\)")
-_OF_THE_CONTAINER = ("resources", "volumeMounts", "envFrom", "securityContext", "workingDir")
 
 
-def _is_said(job: YamlMapping, key: str) -> bool:
-    return job.get(key) is not None and _text(job, key) not in _ORDINARY
+def _left_behind(node: YamlMapping | None, known: frozenset[str], whose: str) -> Iterator[str]:
+    if node is not None:
+        left = (key for key in node.names() if key not in known and not _is_usual(node.get(key)))
+        yield from (f"{key} of {whose}" for key in left)
+
+
+def _is_usual(value: YamlNode | None) -> bool:
+    match value:
+        case YamlMapping():
+            return not value.pairs
+        case YamlSequence():
+            return not value.items
+        case YamlScalar():
+            return value.value in _ORDINARY
+        case _:
+            return value is None
 
 
 def _containers(job: YamlMapping | None, table: dict[str, Any]) -> list[str]:
@@ -134,8 +149,8 @@ def _containers(job: YamlMapping | None, table: dict[str, Any]) -> list[str]:
     pod = template.mapping("spec") if template else None
     containers = [node for node in (pod.sequence("containers") if pod else []) if isinstance(node, YamlMapping)]
     lost = [f"the image {_text(node, 'image')}: its command runs on this machine" for node in containers]
-    lost += [f"{key} of the job" for key in _OF_THE_JOB if job is not None and _is_said(job, key)]
-    lost += [f"{key} of the pod" for key in _OF_THE_POD if pod is not None and pod.get(key) is not None]
+    lost += _left_behind(job, _OF_THE_JOB, "the job")
+    lost += _left_behind(pod, _OF_THE_POD, "the pod")
     names, tasks = JobNames(), []
     for node in containers:
         name = names.give(_text(node, "name") or "main")
@@ -148,7 +163,7 @@ def _containers(job: YamlMapping | None, table: dict[str, Any]) -> list[str]:
         task: dict[str, Any] = {"name": name, "run": [word.replace("$$(", "$(") for word in command]}
         task |= _environment(node, lost)
         tasks.append(task)
-        lost += [f"{key} of the container {name}" for key in _OF_THE_CONTAINER if node.get(key) is not None]
+        lost += _left_behind(node, _OF_THE_CONTAINER, f"the container {name}")
     if len(tasks) > 1:
         table["mode"] = "parallel"  # as in a pod
     table["tasks"] = tasks or [{"name": "main", "run": ["false"]}]
@@ -160,10 +175,13 @@ def _environment(node: YamlMapping, notes: list[str]) -> dict[str, Any]:
     for entry in node.sequence("env"):
         if not isinstance(entry, YamlMapping) or not (name := _text(entry, "name")):
             continue
-        if entry.text("value") is not None:
-            env[name] = _text(entry, "value")
-        else:
+        if entry.text("value") is None and entry.get("valueFrom") is not None:
             notes.append(f"the variable {name} comes from the cluster: set it in env or secrets")
+            continue
+        value = _text(entry, "value")
+        if _REFERENCE.search(value):
+            notes.append(f"the variable {name}: Kubernetes puts other variables into {value}, here it stays")
+        env[name] = value.replace("$$(", "$(")
     return {"env": env} if env else {}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chronex.imports.import_result import Import, Imported, Instants, JobNames, Lost
-from chronex.imports.systemd_service import BLANKS, read_service, span_ms, unit_conditions
+from chronex.imports.systemd_service import BLANKS, ServiceManager, read_service, span_ms, unit_conditions
 from chronex.lint.systemd_calendar import CalendarEvent, CalendarSchedule, Chain, Values, parse_calendar
 from chronex.timing.zones import Zone, load_zone
 
@@ -26,9 +26,9 @@ _PASSES_OVER = (
     " hour); here they run"
 )
 _TIMES = (*_MONOTONIC, "OnCalendar", "OnUnitActiveSec")
-# What the system's manager gives to every service; the daemon's own may be another one.
-_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_IGNORED = {"AccuracySec": "1s", "WakeSystem": "false", "RemainAfterElapse": "", "FixedRandomDelay": "false"}
+_CARRIED = frozenset({"OnCalendar", "OnUnitActiveSec", "Persistent", "RandomizedDelaySec", "Unit"})
+_OFF = ("no", "n", "false", "f", "off", "0")
+_USUAL_ACCURACY_MS = 60_000
 
 
 class _Shared(NamedTuple):
@@ -44,12 +44,12 @@ _SPECIFIER = re.compile(r"%(.)")  # also %%, so that its second mark begins noth
 
 
 class Timer(NamedTuple):
-    """`is_of_user`: a user's own manager runs it, which has another PATH than that of the system."""
+    """With its service, and with whoever runs the two."""
 
     name: str
     timer: Unit
     service: Unit | None
-    is_of_user: bool = False
+    manager: ServiceManager = ServiceManager()
 
 
 class Masked(NamedTuple):
@@ -124,12 +124,12 @@ def timer_of(file: Path, directories: list[Path], name: str = "") -> Timer | Mas
         return Masked(name, name)
     timer = _unit_of(file, directories, name)
     wanted = Path(_last(timer.get("Timer", {}), "Unit") or f"{name.removesuffix('.timer')}.service").name
-    service, is_of_user = unit_file(wanted, directories), file.parent.parts[-2:] == ("systemd", "user")
+    service, manager = unit_file(wanted, directories), ServiceManager(file.parent.parts[-2:] == ("systemd", "user"))
     if service is None:
-        return Timer(name, timer, None, is_of_user)
+        return Timer(name, timer, None, manager)
     if _is_masked(service):
         return Masked(name, wanted)
-    return Timer(name, timer, _unit_of(service, directories, wanted), is_of_user)
+    return Timer(name, timer, _unit_of(service, directories, wanted), manager)
 
 
 def unit_file(name: str, directories: list[Path]) -> Path | None:
@@ -206,10 +206,16 @@ def _lost_keys(name: str, section: Mapping[str, list[str]]) -> Iterator[Lost]:
     for key in _MONOTONIC:
         for value in section.get(key, []):
             yield Lost(name, f"{key}={value}", "Chronex counts no time from boot or from a unit's end")
-    for key, harmless in _IGNORED.items():
-        for value in section.get(key, []):
-            if value != harmless:
-                yield Lost(name, f"{key}={value}", "has no equivalent; Chronex starts jobs at their second")
+    for key, values in section.items():
+        if key not in (*_MONOTONIC, *_CARRIED) and values and not _is_harmless(key, values[-1]):
+            yield Lost(name, f"{key}={values[-1]}", "has no equivalent; Chronex starts jobs at their second")
+
+
+def _is_harmless(key: str, value: str) -> bool:
+    """A tolerance of no more than systemd's own, and what is switched off."""
+    if key == "AccuracySec":
+        return span_ms(value) <= _USUAL_ACCURACY_MS and value != "infinity"
+    return value.lower() in _OFF and key != "RemainAfterElapse"
 
 
 class _Calendar(NamedTuple):
@@ -306,13 +312,11 @@ def _shared(timer: Timer, section: Mapping[str, list[str]]) -> _Shared:
         table["run"] = ["false"]
         return _Shared(table, jitter, ("its service was not found: put a command into run",))
     lost = (
-        *read_service(timer.service.get("Service", {}), table),
+        *read_service(timer.service.get("Service", {}), table, timer.manager),
         *dict.fromkeys(
             each for unit in (timer.service, timer.timer) for each in unit_conditions(unit.get("Unit", {}))
         ),
     )
-    if not timer.is_of_user:
-        table.setdefault("env", {}).setdefault("PATH", _SYSTEM_PATH)
     return _Shared(table, jitter, lost)
 
 

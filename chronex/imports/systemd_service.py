@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from chronex.text.variable_files import MOST_BYTES, VariableFileError, parse_variables
 
 # Spans of time as systemd writes them.
 
@@ -36,14 +40,15 @@ _PREFIXES = "@-:+!|"
 _ACCOUNT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*\$?|[0-9]+")
 _SIZE = re.compile(r"([0-9]+)([KMGT]?)")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LOST_BACKSLASH = re.compile(rb"[^#;=][^=]*=\s*[^\"'\s][^\\]*\\.*")
 # Settings that are carried over below, and those that change nothing for a command which a scheduler starts.
 _READ = frozenset({
     "ExecStart", "ExecStartPre", "ExecStartPost", "WorkingDirectory", "Environment", "EnvironmentFile", "User",
     "Group", "Nice", "UMask", "MemoryMax", "CPUQuota", "TasksMax", "LimitNOFILE", "TimeoutStartSec", "RuntimeMaxSec",
-    "TimeoutStopSec",
+    "TimeoutStopSec", "KillMode", "SuccessExitStatus",
 })  # fmt: skip
 _HARMLESS = frozenset({
-    "SyslogIdentifier", "GuessMainPID", "PIDFile", "KillMode",
+    "SyslogIdentifier", "GuessMainPID", "PIDFile",
     "NotifyAccess", "CPUAccounting", "MemoryAccounting", "TasksAccounting", "IOAccounting",
 })  # fmt: skip
 _OUTPUT = ("journal", "inherit", "null", "kmsg", "syslog", "journal+console", "kmsg+console", "syslog+console")
@@ -52,18 +57,33 @@ _FINE = {
     "StandardOutput": _OUTPUT, "StandardError": _OUTPUT,
 }  # fmt: skip
 # Units that a service takes along with its start; targets and slices of a machine that is up are there.
-_STARTED_WITH_IT = ("Requires", "Requisite", "BindsTo", "Wants")
+_STARTED_WITH_IT = ("Requires", "Requisite", "BindsTo", "Wants", "Upholds")
+# Of [Unit]: what must hold, what follows, and what bounds its starts.
+_OF_THE_UNIT = (
+    "OnFailure", "OnSuccess", "Conflicts", "RequiresMountsFor", "FailureAction", "SuccessAction", "StartLimitAction",
+    "StartLimitBurst", "StartLimitIntervalSec", "JobTimeoutSec", "JobRunningTimeoutSec",
+)  # fmt: skip
 _REACHED_AT_BOOT = (".target", ".slice")
-_DEFAULT_DIRECTORY = "/"
+_KEEPS_WHAT_IS_LEFT = ("process", "none")
+# What the system's manager gives to every service; the daemon's own may be another one.
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _MOST_SHOWN = 8
 
 
-def read_service(section: Section, table: dict[str, Any]) -> Iterator[str]:
+class ServiceManager(NamedTuple):
+    """Who runs the service: that of the system, or that `of_user`. `root` is the tree in which its files lie."""
+
+    of_user: bool = False
+    root: Path = Path("/")
+
+
+def read_service(section: Section, table: dict[str, Any], manager: ServiceManager) -> Iterator[str]:
     """Put the service into the table of a job; what is lost of it, in words."""
     yield from _commands(section, table)
     yield from _account(section, table)
-    yield from _directory(section, table)
-    yield from _variables(section, table)
+    yield from _directory(section, table, manager)
+    yield from _variables(section, table, manager)
+    yield from _ends(section, table)
     yield from _limits(section, table)
     yield from _times(section, table)
     for key in ("WorkingDirectory", "Environment", "EnvironmentFile"):
@@ -86,10 +106,12 @@ def _times(section: Section, table: dict[str, Any]) -> Iterator[str]:
             yield f"{setting}={text}: not a span of time"
 
 
-def _directory(section: Section, table: dict[str, Any]) -> Iterator[str]:
+def _directory(section: Section, table: dict[str, Any], manager: ServiceManager) -> Iterator[str]:
+    """Where nothing is said, a service of the system begins in / and that of a user at home."""
     text = _last(section, "WorkingDirectory").replace("%%", "%")
-    directory = text.removeprefix("-") or _DEFAULT_DIRECTORY
-    table["directory"] = f"~{table.get('user', 'root')}" if directory == "~" else directory
+    directory = text.removeprefix("-") or ("~" if manager.of_user else "/")
+    home = "~" if manager.of_user else f"~{table.get('user', 'root')}"
+    table["directory"] = home if directory == "~" else directory
     if text.startswith("-"):
         yield f"WorkingDirectory={text}: it may be missing to systemd; here it must be there"
 
@@ -97,13 +119,8 @@ def _directory(section: Section, table: dict[str, Any]) -> Iterator[str]:
 def unit_conditions(unit: Section) -> Iterator[str]:
     """What [Unit] of a service asks for before it starts, or sets off when it has ended."""
     for key, values in unit.items():
-        if key.startswith(("Condition", "Assert")) or key in (
-            "OnFailure",
-            "OnSuccess",
-            "Conflicts",
-            "RequiresMountsFor",
-        ):
-            yield from (f"{key}={value} has no equivalent" for value in values)
+        if key.startswith(("Condition", "Assert")) or key in _OF_THE_UNIT:
+            yield from (f"{key}={value} has no equivalent" for value in values if value not in ("0", "none"))
         elif key in _STARTED_WITH_IT:
             units = [unit for value in values for unit in value.split() if not unit.endswith(_REACHED_AT_BOOT)]
             yield from (f"{key}={unit}: systemd starts it along with this unit, here nobody does" for unit in units)
@@ -124,6 +141,10 @@ def _commands(section: Section, table: dict[str, Any]) -> Iterator[str]:
         table["run"] = tasks[0]["run"]
     else:
         table["tasks"] = tasks or [{"name": "main", "run": ["false"]}]
+    if any("on_failure" in task for task in tasks[1:]):
+        # Else a command whose own failure does not count would run after that of one before it, as cleanups do.
+        for before, task in pairwise(tasks):
+            task["needs"] = [before["name"]]
     if not tasks:
         yield "it has no ExecStart: put a command into run"
     for text in commands:
@@ -258,22 +279,82 @@ def _account(section: Section, table: dict[str, Any]) -> Iterator[str]:
         yield f"Nice={nice}: not a number from -20 to 19"
 
 
-def _variables(section: Section, table: dict[str, Any]) -> Iterator[str]:
+def _variables(section: Section, table: dict[str, Any], manager: ServiceManager) -> Iterator[str]:
     lines = section.get("Environment", [])
     yield from (f"Environment={line}: a quote is not closed" for line in lines if unquoted(line) is None)
     env = dict(word.replace("%%", "%").partition("=")[::2] for line in lines for word in unquoted(line) or ())
     good = {name: value for name, value in env.items() if _VARIABLE.fullmatch(name)}
+    yield from (f"Environment={name}: not a variable that a job can have" for name in env if name not in good)
+    has_own = bool(good)
+    if not manager.of_user:
+        good.setdefault("PATH", _SYSTEM_PATH)
+    files = [path.replace("%%", "%") for path in section.get("EnvironmentFile", [])]
+    kept = list[str]()
+    for path in files:
+        yield from _file_of_variables(path, manager.root, good, kept, has_own=has_own)
+    if kept:
+        table["env_file"] = kept if len(kept) > 1 else kept[0]
     if good:
         table["env"] = good
-    yield from (f"Environment={name}: not a variable that a job can have" for name in env if name not in good)
-    files = [path.replace("%%", "%") for path in section.get("EnvironmentFile", [])]
-    if plain := [path for path in files if path.startswith("/") and not set("*?[") & set(path)]:
-        table["env_file"] = plain if len(plain) > 1 else plain[0]
-    for path in files:
-        if path.startswith("-"):
-            yield f"EnvironmentFile={path}: a file that may be missing; write env_file if it is there"
-        elif path not in plain:
-            yield f"EnvironmentFile={path}: a pattern; name the files in env_file"
+
+
+def _file_of_variables(
+    path: str, root: Path, env: dict[str, str], kept: list[str], *, has_own: bool
+) -> Iterator[str]:
+    """Under systemd the file wins over Environment=, and here `env` would: so it loses what the file has."""
+    name, setting = path.removeprefix("-"), f"EnvironmentFile={path}"
+    if not name.startswith("/") or set("*?[") & set(name):
+        yield f"{setting}: a pattern; name the files in env_file"
+        return
+    found = _variables_of(root / name[1:])
+    if found is None and name != path:
+        yield f"{setting}: a file that may be missing, and is; write env_file if it comes"
+        return
+    kept.append(name)
+    if name != path:
+        yield f"{setting}: it may be missing to systemd; here it must be there"
+    if found is None:
+        if has_own:
+            yield f"{setting}: it cannot be read here; what it has wins under systemd, and here env does"
+        return
+    if found.problem:
+        yield f"{setting}: {found.problem}"
+    for variable in found.names & env.keys():
+        del env[variable]
+
+
+class _FileOfVariables(NamedTuple):
+    names: frozenset[str]
+    problem: str = ""
+
+
+def _variables_of(path: Path) -> _FileOfVariables | None:
+    """What such a file has now, and what systemd reads of it otherwise than a job; None where it cannot be read."""
+    try:
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES)
+    except OSError:
+        return None
+    try:
+        names = frozenset(parse_variables(text))
+    except VariableFileError as fault:
+        return _FileOfVariables(frozenset(), f"{fault}; systemd passes over it, and here nothing starts")
+    if any(_LOST_BACKSLASH.fullmatch(line.strip()) for line in text.splitlines()):
+        return _FileOfVariables(names, "systemd takes a backslash out of a value without quotes, here it stays")
+    return _FileOfVariables(names)
+
+
+def _ends(section: Section, table: dict[str, Any]) -> Iterator[str]:
+    """What its end means: with its command systemd ends whatever that has left behind."""
+    if _last(section, "KillMode") not in _KEEPS_WHAT_IS_LEFT:
+        table["leftovers"] = "kill"
+    words = [word for line in section.get("SuccessExitStatus", []) for word in line.split()]
+    codes = sorted({int(word) for word in words if word.isdecimal() and int(word) < 256} - {0})
+    if codes:
+        table["success_codes"] = [0, *codes]
+    yield from (f"SuccessExitStatus={word}: not a number" for word in words if not word.isdecimal())
 
 
 def _limits(section: Section, table: dict[str, Any]) -> Iterator[str]:

@@ -232,6 +232,6 @@ def _timers(machine: MachineFiles, zone: Zone, names: JobNames) -> Iterator[Impo
         if isinstance(timer, Masked):
             yield _part(zone, passed=f"{name}: left out, because {timer.unit} is masked")
         else:
-            timers.append(timer)
+            timers.append(timer._replace(manager=timer.manager._replace(root=machine.root)))
     if timers:
         yield read_timers(timers, zone, names)

@@ -70,6 +70,11 @@ class YamlMapping(NamedTuple):
             if found:
                 return
 
+    def names(self) -> list[str]:
+        """Of all keys, also those that `<<` brings, each once."""
+        keys = (name for mapping in self._with_merged() for name, _ in mapping.pairs)
+        return list(dict.fromkeys(key.value for key in keys if isinstance(key, YamlScalar) and key.value != "<<"))
+
     def _with_merged(self) -> Iterator[YamlMapping]:
         """This mapping and those that it merges, each once: nothing keeps a file from merging in a circle."""
         waiting, seen = [self], set[int]()

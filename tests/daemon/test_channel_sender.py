@@ -257,6 +257,17 @@ def test_a_notice_of_a_job_that_is_gone_is_still_delivered(tmp_path: Path) -> No
     assert headlines(server) == ["j failed"]
 
 
+def test_a_check_that_is_told_of_a_start_hears_of_no_end(tmp_path: Path) -> None:
+    """The run may have ended by the time that it is told: its exit code stood beside the words that it has started."""
+    with web_server() as server:
+        machine = machine_with(Channel(name="watch", kind=ChannelKind.HEALTHCHECKS, url=f"{server.url}/ping"))
+        failing(machine, 1.0, 2)
+        Sending(machine, tmp_path).send()
+    pages = [request.body.decode() for request in server.requests]
+    assert [page.splitlines()[0] for page in pages] == ["j has started on db1", "j failed on db1"]
+    assert ["exit code" in page for page in pages] == [False, True]
+
+
 def test_a_mail_has_the_last_lines_of_the_output(tmp_path: Path) -> None:
     channel = Channel(name="ops", kind=ChannelKind.MAIL, to=("ops@example.com",))
     with mail_server() as server:

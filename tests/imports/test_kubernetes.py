@@ -79,6 +79,27 @@ def test_more_pods_more_containers_and_their_references_are_told() -> None:
     )  # fmt: skip
 
 
+def test_whatever_a_pod_says_that_no_command_has_is_told() -> None:
+    text = CRONJOB.replace(
+        "          containers:\n",
+        "          hostNetwork: true\n          restartPolicy: OnFailure\n"
+        "          dnsPolicy: ClusterFirst\n          tolerations: [{operator: Exists}]\n          volumes: []\n          containers:\n",
+    )
+    text = text.replace(
+        "              image:", "              lifecycle: {preStop: {exec: {command: [x]}}}\n              image:"
+    )
+    text = text.replace("value: full", "value: full-$(TOKEN)-$$(X)").replace(
+        "      backoffLimit:", "      suspend: true\n      backoffLimit:"
+    )
+    (job,) = read_cronjobs(text, BERLIN).jobs
+    assert job.table["tasks"][0]["env"] == {"MODE": "full-$(TOKEN)-$(X)"}
+    assert job.lost[1:] == (
+        "suspend of the job", "hostNetwork of the pod", "tolerations of the pod",
+        "the variable MODE: Kubernetes puts other variables into full-$(TOKEN)-$$(X), here it stays",
+        "the variable TOKEN comes from the cluster: set it in env or secrets", "lifecycle of the container report",
+    )  # fmt: skip
+
+
 def test_a_list_and_several_documents_are_read() -> None:
     listed = (
         "kind: List\nitems:\n- {kind: CronJob, metadata: {name: a}, spec: {schedule: '@daily'}}\n---\nkind: Service\n"

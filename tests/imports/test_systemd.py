@@ -268,10 +268,13 @@ def test_a_program_that_is_given_a_name_keeps_its_arguments(tmp_path: Path) -> N
 
 
 def test_two_percent_signs_are_one_in_every_setting(tmp_path: Path) -> None:
-    service = "ExecStart=/bin/x\nEnvironment=FORM=+%%F\nWorkingDirectory=/srv/100%%\nEnvironmentFile=/etc/50%%\n"
+    (tmp_path / "50%").write_text("A=1\n")
+    service = (
+        f"ExecStart=/bin/x\nEnvironment=FORM=+%%F\nWorkingDirectory=/srv/100%%\nEnvironmentFile={tmp_path}/50%%\n"
+    )
     (job,) = written(tmp_path, "OnCalendar=daily", service).jobs
     assert job.table["env"]["FORM"] == "+%F"
-    assert (job.table["directory"], job.table["env_file"], job.lost) == ("/srv/100%", "/etc/50%", ())
+    assert (job.table["directory"], job.table["env_file"], job.lost) == ("/srv/100%", f"{tmp_path}/50%", ())
 
 
 def test_units_that_start_with_a_service_and_mounts_that_it_needs_are_told(tmp_path: Path) -> None:
@@ -329,6 +332,95 @@ def test_conditions_of_the_timer_are_told_as_those_of_its_service(tmp_path: Path
 def test_the_directory_of_a_service(tmp_path: Path, service: str, directory: str, lost: tuple[str, ...]) -> None:
     (job,) = written(tmp_path, "OnCalendar=daily", f"ExecStart=/bin/x\n{service}").jobs
     assert (job.table["directory"], job.lost) == (directory, lost)
+
+
+@pytest.mark.parametrize(
+    ("file", "env", "lost"),
+    [
+        ("A=of-file\nC=3\n", {"B": "2", "PATH": SYSTEM_PATH}, ""),
+        ("PATH=/opt/bin\n", {"A": "1", "B": "2"}, ""),
+        (None, {"A": "1", "B": "2", "PATH": SYSTEM_PATH}, "it cannot be read here; what it has wins under systemd, and here env does"),
+        ("C=a\\ b\n", {"A": "1", "B": "2", "PATH": SYSTEM_PATH}, "systemd takes a backslash out of a value without quotes, here it stays"),
+        ("C='a\\ b'\nD=\"\\$\"\n#\\\n", {"A": "1", "B": "2", "PATH": SYSTEM_PATH}, ""),
+        ("C=3\nwords\n", {"A": "1", "B": "2", "PATH": SYSTEM_PATH}, "line 2 is not NAME=value; systemd passes over it, and here nothing starts"),
+    ],
+)  # fmt: skip
+def test_a_file_of_variables_wins_over_those_of_the_unit(
+    tmp_path: Path, file: str | None, env: dict[str, str], lost: str
+) -> None:
+    """Under systemd it does; in a job env does, so that the job would have run with other values, called the same."""
+    path = tmp_path / "variables"
+    if file is not None:
+        path.write_text(file)
+    service = f"ExecStart=/bin/x\nEnvironment=A=1 B=2\nEnvironmentFile={path}"
+    (job,) = written(tmp_path, "OnCalendar=daily", service).jobs
+    assert (job.table["env"], job.table["env_file"]) == (env, str(path))
+    assert job.lost == ((f"EnvironmentFile={path}: {lost}",) if lost else ())
+
+
+def test_a_file_of_variables_that_may_be_missing_comes_along_where_it_is_there(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("A=1\n")
+    service = f"ExecStart=/bin/x\nEnvironmentFile=-{tmp_path}/there\nEnvironmentFile=-{tmp_path}/gone"
+    (job,) = written(tmp_path, "OnCalendar=daily", service).jobs
+    assert job.table["env_file"] == f"{tmp_path}/there"
+    assert job.lost == (
+        f"EnvironmentFile=-{tmp_path}/there: it may be missing to systemd; here it must be there",
+        f"EnvironmentFile=-{tmp_path}/gone: a file that may be missing, and is; write env_file if it comes",
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "leftovers"), [("", "kill"), ("mixed", "kill"), ("process", "keep"), ("none", "keep")]
+)
+def test_what_a_command_leaves_behind_ends_with_it_as_under_systemd(
+    tmp_path: Path, mode: str, leftovers: str
+) -> None:
+    found = written(tmp_path, "OnCalendar=daily", f"ExecStart=/bin/x\nKillMode={mode}")
+    assert (as_chronex_reads(found).jobs[0].leftovers, found.jobs[0].lost) == (leftovers, ())
+
+
+def test_a_command_whose_failure_does_not_count_does_not_run_after_one_that_failed(tmp_path: Path) -> None:
+    """A task that is set to continue would, as a cleanup does; under systemd nothing follows a failure."""
+    service = "Type=oneshot\nExecStartPre=/bin/prepare\nExecStart=-/bin/work\nExecStartPost=/bin/tell"
+    (job,) = as_chronex_reads(written(tmp_path, "OnCalendar=daily", service)).jobs
+    assert [(task.name, task.needs, task.on_failure) for task in job.tasks] == [
+        ("step-1", None, None), ("step-2", ("step-1",), "continue"), ("step-3", ("step-2",), None),
+    ]  # fmt: skip
+
+
+def test_exit_codes_that_are_a_success_come_along(tmp_path: Path) -> None:
+    service = "ExecStart=/bin/x\nSuccessExitStatus=1 143\nSuccessExitStatus=0 SIGKILL"
+    (job,) = written(tmp_path, "OnCalendar=daily", service).jobs
+    assert (job.table["success_codes"], job.lost) == ([0, 1, 143], ("SuccessExitStatus=SIGKILL: not a number",))
+
+
+def test_a_service_of_a_user_begins_at_home_and_has_no_path_of_the_system(tmp_path: Path) -> None:
+    units = tmp_path / "systemd/user"
+    units.mkdir(parents=True)
+    (units / "job.timer").write_text("[Timer]\nOnCalendar=daily\n")
+    for line, directory in (("", "~"), ("WorkingDirectory=/srv", "/srv")):
+        (units / "job.service").write_text(f"[Service]\nExecStart=/bin/x\n{line}\n")
+        (job,) = read_timers(list(timers_in([units])), BERLIN).jobs
+        assert (job.table["directory"], "env" in job.table) == (directory, False)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_lost"),
+    [("RandomizedOffsetSec=10m", True), ("OnClockChange=true", True), ("OnTimezoneChange=no", False), ("AccuracySec=1us", False),
+     ("AccuracySec=1min", False), ("AccuracySec=12h", True), ("WakeSystem=no", False), ("FixedRandomDelay=yes", True),
+     ("RemainAfterElapse=no", True), ("Persistent=false", False), ("Unit=job.service", False)],
+)  # fmt: skip
+def test_every_setting_of_a_timer_is_carried_over_or_told(tmp_path: Path, line: str, is_lost: bool) -> None:
+    assert [lost.text for lost in written(tmp_path, f"OnCalendar=daily\n{line}").lost] == ([line] if is_lost else [])
+
+
+@pytest.mark.parametrize(("line", "is_lost"), [("StartLimitBurst=1", True), ("StartLimitIntervalSec=0", False),
+                                               ("JobTimeoutSec=5min", True), ("SuccessAction=poweroff", True)])  # fmt: skip
+def test_what_bounds_the_starts_of_a_service_is_told(tmp_path: Path, line: str, is_lost: bool) -> None:
+    (tmp_path / "job.timer").write_text("[Timer]\nOnCalendar=daily\n")
+    (tmp_path / "job.service").write_text(f"[Unit]\n{line}\n[Service]\nExecStart=/bin/true\n")
+    (job,) = read_timers(list(timers_in([tmp_path])), BERLIN).jobs
+    assert job.lost == ((f"{line} has no equivalent",) if is_lost else ())
 
 
 def test_a_comment_ends_with_its_line_and_an_empty_time_drops_all_times(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ FILES = {
         "UMask=0027\nNice=10\nMemoryMax=2G\nCPUQuota=150%\nTasksMax=64\nLimitNOFILE=4096\nEnvironmentFile=/etc/default/pg\n"
         "Environment=PGUSER=app\nWorkingDirectory=/var/backups\nTimeoutStopSec=90\nProtectSystem=full\n"
     ),
+    "etc/default/pg": "PGUSER_OF_FILE=1\n",
     "lib/systemd/system/idle.timer": "[Timer]\nOnCalendar=daily\n",
 }  # fmt: skip
 

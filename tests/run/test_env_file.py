@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from chronex.run import RunContext
-from chronex.run.environment import EnvFileError, parse_env_file, variables_of_files
+from chronex.run.environment import variables_of_files
 from chronex.run.request import NotStarted
+from chronex.text.variable_files import VariableFileError, parse_variables
 from tests.run.requests import outcome, output
 
 READ: dict[str, tuple[bytes, dict[str, str]]] = {
@@ -42,14 +43,14 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 @pytest.mark.parametrize("case", READ)
 def test_what_is_read(case: str) -> None:
     text, expected = READ[case]
-    assert parse_env_file(text) == expected
+    assert parse_variables(text) == expected
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_refused_and_no_value_is_told(case: str) -> None:
     text, expected = REFUSED[case]
-    with pytest.raises(EnvFileError, match=f"^{expected}$"):
-        parse_env_file(text)
+    with pytest.raises(VariableFileError, match=f"^{expected}$"):
+        parse_variables(text)
 
 
 def test_a_later_file_wins_and_a_missing_one_is_named(tmp_path: Path) -> None:
