@@ -154,9 +154,10 @@ def _backlog_begin(job: Job, cursor: int, awake_since_ms: int) -> int:
 
 
 def _passed_over(job: Job, schedule: Schedule, cursor: int, begin: int) -> MissedSpan | None:
-    """Those before a backlog, where they have no outcome yet."""
-    was_decided = any(first < begin and last > cursor for first, last in job.progress.decided)
-    if begin <= cursor or job.progress.begun_ms is None or was_decided:
+    """Those before a backlog, where they have no outcome yet: they follow what was decided before a step back."""
+    decided = [last for first, last in job.progress.decided if first < begin and last > cursor]
+    cursor = max((cursor, *decided))
+    if begin <= cursor or job.progress.begun_ms is None:
         return None
     counted = list(islice(schedule.between(cursor, begin), MOST_COUNTED + 1))
     if not counted:

@@ -252,6 +252,23 @@ def test_a_clock_that_is_put_right_only_in_part_makes_up_for_nothing(
     assert_verified(machine.store)
 
 
+@pytest.mark.parametrize(
+    ("back", "between", "forward"), [(4_000, 1_000, 5_000), (4_000, 2_500, HOUR), (7_000, 5_000, DAY)]
+)
+def test_what_a_young_job_is_moved_past_is_told_also_after_what_it_had_decided(
+    back: int, between: int, forward: int
+) -> None:
+    """Set back by more than its age, and forwards in the middle of what comes by for the second time."""
+    machine = machine_of(hourly(schedule="* * * * * *"))
+    machine.run_for(3_000)
+    machine.set_clock(-back)
+    machine.run_for(between)
+    machine.set_clock(forward)
+    machine.run_for(5_000)
+    assert_verified(machine.store)
+    assert machine.events("OccurrencesMissed")
+
+
 @pytest.mark.parametrize("back", [MINUTE, 90 * MINUTE, DAY, 365 * DAY])
 def test_an_interval_that_counts_anew_after_the_clock_was_set_back_is_what_verify_expects(back: int) -> None:
     machine = machine_of(hourly(schedule="@every 1h"))
