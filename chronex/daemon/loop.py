@@ -24,13 +24,14 @@ from chronex.daemon.registration import (
     clock_facts,
     note_ended_here,
     running_attempts,
+    start_what_waits_for_boot,
+    until_taken,
     watched_since,
 )
 from chronex.daemon.retention import AgeClock
 from chronex.daemon.wakeups import LONGEST_BETWEEN_CHECKS_MS, ClockFollower, Rest, WakeupDetector, wake_on_clock_set
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.commands.nodes import RESTART
-from chronex.engine.commands.trigger import start_jobs_of_boot
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.engine.membership import KILL_AFTER_MS, SHORT_TRUST_MS, STOP_AFTER_MS, TRUSTED_MS, is_here
 from chronex.engine.takeover import IsKept, kept_by_nobody
@@ -274,7 +275,7 @@ class Daemon:
     async def _run(self, *, once: bool) -> None:
         detector = self._detector = WakeupDetector(self.clock)
         most = FIRST_BATCH
-        await self._begin()
+        await self._begin(once=once)
         with wake_on_clock_set(self._woken.set):
             while not self._stopping.is_set():
                 self._woken.clear()
@@ -302,15 +303,17 @@ class Daemon:
                 await self._sleep(next_ms, seen)
         await self._finish()
 
-    async def _begin(self) -> None:
-        """Record this node, then take up what dead nodes left."""
+    async def _begin(self, *, once: bool) -> None:
+        """Record this node, then take up what dead nodes left. A shared store that is busy is waited for."""
+        told = self._note_away, None if once or not self.registration.is_shared else self._stopping
         if not self.registration.is_shared:  # the clock of a database is no machine's to set
             self.clock_follower.check_set_back()
-        nodes = await self.store.view_async(lambda tx: Reading(tx).nodes())
+        nodes = await until_taken(lambda: self.store.view_async(lambda tx: Reading(tx).nodes()), *told)
         self._ages = AgeClock(self.clock, nodes)
         self._detector.since_ms = watched_since(nodes, self.node, self._detector.since_ms)
-        await self._start_jobs_of_boot()
-        await self.registration.put(self.node)
+        boot = partial(start_what_waits_for_boot, self.store, self.node, self.clock.wall_ms())
+        await until_taken(boot, *told)
+        await until_taken(lambda: self.registration.put(self.node), *told)
         if self.keepers is not None and self.keepers.starts_at_once:
             # After the record: others clear away what lies there of a node that they do not know.
             self.keepers.begin()
@@ -318,15 +321,8 @@ class Daemon:
         self.journal("SchedulerStarted", {"node": self.node.id})
         await self.all_noted()
         fail_point("node registered")
-        await self._take_over()
+        await until_taken(self._take_over, *told)
         self.on_begun()
-
-    async def _start_jobs_of_boot(self) -> None:
-        """Before this node is on record, by which the next one sees that the boot has been answered."""
-        now_ms = self.clock.wall_ms()
-        asked = await self.store.update_async(lambda tx: start_jobs_of_boot(Records(tx, now_ms), self.node))
-        if asked:
-            log_event(log, "first daemon since the machine was started", {"jobs": ", ".join(asked[:20])})
 
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""

@@ -7,8 +7,8 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol, runtime_checkable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Protocol, TypeVar, runtime_checkable
 from uuid import uuid4
 from zlib import crc32
 
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.log_handlers import log_event
 from chronex.engine.commands.nodes import RESTART
+from chronex.engine.commands.trigger import start_jobs_of_boot
 from chronex.engine.membership import (
     LEASE_MS,
     RENEW_MS,
@@ -28,7 +29,7 @@ from chronex.engine.membership import (
     renewed,
     taking_over_drain,
 )
-from chronex.errors import ChronexError, StoreError
+from chronex.errors import ChronexError, StoreError, StoreUnavailableError
 from chronex.model.event import Event
 from chronex.model.occurrence import Attempt
 from chronex.model.reasons import NodeTrouble, TroubleCode
@@ -51,6 +52,9 @@ _ASKED = ("stop_mode", "stop_within_ms", "stop_by", "stop_asked_ms", "stop_refus
 # How long a store may take to say how we are asked to stop.
 _LONGEST_ASKED_S = 5.0
 _JUST_ASKED_MS = 1_000
+# A store that takes nothing at the start is asked again after so long.
+_AGAIN_S = 1.0
+T = TypeVar("T")
 
 
 def this_node(
@@ -254,6 +258,30 @@ class Registration:
             return records.nodes() if described.lease_ms else []
 
         return write
+
+
+async def start_what_waits_for_boot(store: Store, node: Node, now_ms: int) -> None:
+    """Before this node is on record, by which the next one sees that the boot has been answered."""
+    asked = await store.update_async(lambda tx: start_jobs_of_boot(Records(tx, now_ms), node))
+    if asked:
+        log_event(log, "first daemon since the machine was started", {"jobs": ", ".join(asked[:20])})
+
+
+async def until_taken(
+    ask: Callable[[], Awaitable[T]],
+    note_away: Callable[[StoreUnavailableError], None],
+    stopping: asyncio.Event | None,
+) -> T:
+    """Ask until the store can take it or the daemon is stopped; once alone where nothing is given that stops it."""
+    while True:
+        try:
+            return await ask()
+        except StoreUnavailableError as error:
+            if stopping is None or stopping.is_set():
+                raise
+            note_away(error)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), _AGAIN_S)
 
 
 async def note_ended_here(store: Store, node: Node, now_ms: int, works: Callable[[str], bool]) -> None:

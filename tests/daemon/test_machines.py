@@ -26,8 +26,9 @@ from chronex.model.records import Excerpt
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.storage import journal
 from chronex.storage.records import EVERYTHING, Reading
+from chronex_store.postgres import pg_connections
 from chronex_store.postgres.pg_address import read_address
-from chronex_store.postgres.pg_connections import DatabaseClock
+from chronex_store.postgres.pg_connections import Connections, DatabaseClock
 from chronex_store.postgres.pg_store import PostgresStore
 from tests.daemon.machine import Machine
 from tests.kit.postgres import WHY_MISSING, PostgresServer, begin_server, end_server, find_programs
@@ -261,6 +262,32 @@ def test_a_machine_that_is_up_before_its_database_waits_for_it(server: PostgresS
         server.start()
         daemon.until_logged("attempt ended")
         assert daemon.stopped() == 0
+
+
+def test_a_daemon_that_begins_while_others_hold_the_store_waits_for_it(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was given up begins anew when most goes on: it was the end of the daemon."""
+    monkeypatch.setitem(pg_connections._SESSION, "lock_timeout", "200ms")
+    monkeypatch.setenv("CHRONEX_STATE_DIR", str(tmp_path / "state"))
+    address = read_address(postgres_url)
+    with PostgresStore.open(address) as store, Connections(address).connect() as other:
+        daemon = headless._build_daemon(store, address, SchedulerSettings())
+
+        async def until_begun() -> None:
+            with other.transaction():
+                other.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+                other.execute("SELECT pg_advisory_xact_lock(hashtext(current_schema()), 1)")
+                running = asyncio.get_running_loop().create_task(daemon.run())
+                await until_async(lambda: daemon._away_since_ms is not None or running.done(), "a store that is busy")
+            await until_async(lambda: bool(daemon.registration.last_seen) or running.done(), "its record")
+            daemon.stop(StopMode.DRAIN)
+            await running
+
+        asyncio.run(until_begun())
+        names = [event.name for _, event in store.view(journal.tail)]
+    end_all(tmp_path / "state")
+    assert {"SchedulerStarted", "SchedulerStopped"} <= set(names)
 
 
 def test_a_password_that_is_changed_under_a_daemon_ends_nothing(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from chronex.engine.commands import Actor, Triggered, TriggerRequest, pause, resume, trigger_all
 from chronex.engine.commands.control import cancel_job
@@ -130,6 +133,26 @@ def test_a_node_that_is_forgotten_loses_its_job_at_the_next_instant() -> None:
     cluster.run(5 * MINUTE)
     assert names(cluster) == ["backup", "backup:host-0"]
     assert instants(cluster, "backup:host-1") == [5], "its history stays"
+
+
+@pytest.mark.parametrize("ends", [Machine.kill, Machine.leave], ids=["killed", "stopped"])
+def test_also_where_it_had_several_daemons_and_however_the_last_one_ended(ends: Callable[[Machine], None]) -> None:
+    cluster = cluster_of(2)
+    cluster.run(MINUTE)
+    leaving = cluster.machines[1]
+    for end in (Machine.leave, Machine.kill):
+        end(leaving)
+        leaving.boot()
+        cluster.run(MINUTE)
+    cluster.run(3 * MINUTE)
+    ends(leaving)
+    leaving.switch_off()
+    cluster.run(MINUTE)
+    person = Actor("alice", "cli", "desk")
+    cluster.store.update(lambda tx: forget_node(Records(tx, cluster.now), "host-1", person))
+    cluster.run(5 * MINUTE)
+    assert names(cluster) == ["backup", "backup:host-0"]
+    assert broken(cluster.store) == []
 
 
 def test_on_a_store_of_one_machine_each_is_that_machine() -> None:

@@ -29,13 +29,13 @@ def drain_node(records: Records, name: str, actor: Actor, *, draining: bool) -> 
 def forget_node(records: Records, name: str, actor: Actor) -> Node:
     """The node will never come back: its work need not wait for the takeover time."""
     node = _named(records, name)
-    if node.stopped_ms is not None and (node.lost_ms is None or node.forgotten_ms is not None):
-        raise NotPossibleError(f"{node.id} is not counted on any more: it stopped, or was found dead")
+    if node.forgotten_ms is not None or (node.stopped_ms is not None and not node.lease_ms):
+        raise NotPossibleError(f"{node.id} is not counted on any more: it stopped, or was forgotten before")
     if seems_alive(node, records.now_ms, lambda _process: True):
         raise NotPossibleError(f"{node.id} lives; stop it first, or wait until it has been silent for a while")
     gone = replace(node, stopped_ms=node.stopped_ms or records.now_ms, forgotten_ms=records.now_ms)
     if node.stopped_ms is not None:
-        records.put(gone)  # it was found dead before; now nobody need be told of it any more
+        records.put(gone)  # it left, or was found dead before; what it left need not wait for its return any more
         return gone
     gone = replace(gone, epoch=node.epoch + 1)
     records.put(gone)

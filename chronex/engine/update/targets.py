@@ -20,7 +20,7 @@ from chronex.engine.update.diff import definition_data, last_version, removal
 from chronex.model.event import Event
 from chronex.model.job import Job, is_target, target_job_id
 from chronex.model.placement import fits_node
-from chronex.model.records import Node
+from chronex.model.records import Node, newest_by_machine
 from chronex.storage.journal import append
 from chronex.storage.records import Reading, Records
 from chronex.timing.job_schedule import schedule_of
@@ -71,7 +71,8 @@ def _is_over(target: str, job: Job, nodes: Iterable[Node], now_ms: int) -> bool:
     named = [node for node in nodes if (node.name or node.host) == target]
     if any(fits_node(job, node) for node in living(named, now_ms)):
         return False
-    return bool(living(named, now_ms)) or all(node.forgotten_ms is not None for node in named)
+    last = newest_by_machine(named).values()  # a machine that was forgotten had daemons before that one
+    return bool(living(named, now_ms)) or all(node.forgotten_ms is not None for node in last)
 
 
 def _made(records: Records, job: Job, target: str, began_ms: int) -> Job:

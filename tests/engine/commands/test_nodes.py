@@ -72,9 +72,13 @@ def test_what_cannot_be_drained_is_told(nodes: list[Node], name: str, why: str) 
 
 @pytest.mark.parametrize(
     ("one", "why"),
-    [(node("node-1"), "lives"), (node("node-1", stopped_ms=NOW), "not counted on any more")],
+    [
+        (node("node-1"), "lives"),
+        (node("node-1", stopped_ms=NOW, lease_ms=0), "not counted on any more"),
+        (node("node-1", stopped_ms=NOW, forgotten_ms=NOW), "not counted on any more"),
+    ],
 )
-def test_only_a_silent_node_can_be_forgotten(one: Node, why: str) -> None:
+def test_only_a_node_that_is_silent_or_has_left_can_be_forgotten(one: Node, why: str) -> None:
     with pytest.raises(NotPossibleError, match=why):
         store_with(one).update(lambda tx: forget_node(Records(tx, NOW), "node-1", ANN))
 
@@ -104,5 +108,17 @@ def test_the_work_of_a_forgotten_node_need_not_wait() -> None:
     cluster.run(MINUTE)
     assert len(cluster.begun) == 1
     cluster.store.update(lambda tx: forget_node(Records(tx, cluster.now), gone, ANN))
+    cluster.run(MINUTE)
+    assert [one.host for one in cluster.begun] == [owner.name, other.name]
+
+
+def test_neither_need_that_of_one_that_left_in_good_order() -> None:
+    """A machine that is taken out of service is stopped first: what it left running is not waited for."""
+    cluster, owner, other = one_long_command()
+    owner.leave()
+    owner.switch_off()
+    cluster.run(MINUTE)
+    assert len(cluster.begun) == 1
+    cluster.store.update(lambda tx: forget_node(Records(tx, cluster.now), owner.name, ANN))
     cluster.run(MINUTE)
     assert [one.host for one in cluster.begun] == [owner.name, other.name]
