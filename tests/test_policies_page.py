@@ -266,7 +266,7 @@ def backfilled() -> str:
     machine.go_down(30 * MINUTE)
     machine.run_until(START + 44 * MINUTE)
     found = machine.read(
-        lambda reading: plan_backfill(reading, "job", START, START + 40 * MINUTE, BackfillScope.MISSING)
+        lambda reading: plan_backfill(reading, "job", START, START + 40 * MINUTE, BackfillScope.MISSING, machine.now)
     )
     for instant in found.instants:
         machine.store.update(

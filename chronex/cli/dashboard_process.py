@@ -112,6 +112,8 @@ class DashboardProcess:
 
     def _is_to_reopen(self) -> bool:
         """Asks on the terminal. Where that is gone the daemon stops, as when its window is closed."""
+        with contextlib.suppress(termios.error):
+            termios.tcflush(0, termios.TCIFLUSH)  # keys that the dashboard has not read were meant for it
         try:
             err(_OFFER)
             answer = os.read(0, 1024)

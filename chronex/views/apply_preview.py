@@ -127,10 +127,10 @@ def _coming(
             o.nominal_ms: ForecastRun(o.nominal_ms, o.job, o.due_ms, o.due_ms) for o in waiting if o.due_ms > now_ms
         }
         return found, (), until_ms
-    drawn = [run for run in drawn_runs(job, waiting, now_ms) if run.due_ms > now_ms]
+    drawn = drawn_runs(job, waiting, now_ms)  # what starts with the next tick counts for `max` too
     coming = list(islice(forecast_job(job, now_ms, until_ms, drawn), MOST_PER_JOB))
     starting = sorted((*drawn, *(one for one in coming if one.runs)), key=lambda run: run.due_ms)
-    found = {one.nominal_ms: one for one in starting[: runs_left(job)]}
+    found = {one.nominal_ms: one for one in starting[: runs_left(job)] if one.due_ms > now_ms}
     is_cut = len(coming) == MOST_PER_JOB
     barred = tuple(one for one in coming if not one.runs)
     return dict(sorted(found.items())), barred, coming[-1].nominal_ms if is_cut else until_ms

@@ -198,7 +198,7 @@ def test_a_backfill_of_the_parent_runs_the_child_for_the_same_times() -> None:
     assert chain.over("etl", START + 3) == ["report"]
     assert chain.of("report")[0].scheduled_ms == earlier
     with pytest.raises(NotPossibleError, match="it follows etl, and a backfill of that runs it too"):
-        chain.read(lambda reading: backfill.plan_backfill(reading, "report", 0, 1, backfill.BackfillScope.ALL))
+        chain.read(lambda reading: backfill.plan_backfill(reading, "report", 0, 1, backfill.BackfillScope.ALL, 1))
 
 
 def test_the_child_obeys_its_own_overlap_policy() -> None:

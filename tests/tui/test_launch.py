@@ -360,6 +360,27 @@ def test_a_dashboard_that_is_killed_can_be_opened_again_and_the_schedule_goes_on
         end_all(tmp_path / "store")
 
 
+def test_a_key_for_a_dashboard_that_was_killed_is_no_answer_to_the_offer(tmp_path: Path) -> None:
+    """A `q` that the dashboard had not read any more stopped the daemon."""
+    (tmp_path / "chronex.toml").write_text('[jobs.never]\nschedule = "0 0 29 2 *"\nrun = ["true"]\n')
+    terminal = Terminal(tmp_path / "store", "run", is_controlling=True)
+    try:
+        terminal.until("never")
+        view = dashboard_of(terminal.process.pid)
+        os.kill(view, signal.SIGSTOP)
+        terminal.type(b"q")
+        os.kill(view, signal.SIGKILL)
+        terminal.until("Enter opens the dashboard again")
+        terminal.seen = b""
+        terminal.type(b"\n")
+        terminal.until("never")
+        terminal.type(b"qy")
+        assert terminal.end() == 0
+    finally:
+        terminal.close()
+        end_all(tmp_path / "store")
+
+
 def test_a_defect_of_the_dashboard_is_a_sentence_and_the_daemon_goes_on(tmp_path: Path) -> None:
     """A module of the dashboard that cannot be loaded stands for any defect."""
     (tmp_path / "chronex.toml").write_text('[jobs.never]\nschedule = "0 0 29 2 *"\nrun = ["true"]\n')

@@ -294,7 +294,7 @@ def check_edit(seed: object) -> None:
         assert come[nominal].due_ms <= after[nominal].due_ms <= come[nominal].latest_ms
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [*range(4), 2044])
 def test_what_a_dry_run_says_in_the_middle_of_a_life_is_what_the_edit_does(seed: int) -> None:
     check_edit(seed)
 

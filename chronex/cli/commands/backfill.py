@@ -113,7 +113,8 @@ def _plan(session: StoreSession, asked: BackfillRequest) -> BackfillPlan:
     begin, end = read_instant(asked.since, zone, "--from"), read_instant(asked.until, zone, "--to")
     if begin > end:
         raise UsageError("--to is before --from: a backfill has the times from --from on that come before --to")
-    return session.read(lambda reading: plan_backfill(reading, asked.job, begin, end, BackfillScope(asked.only)))
+    scope, now_ms = BackfillScope(asked.only), session.store.now()
+    return session.read(lambda reading: plan_backfill(reading, asked.job, begin, end, scope, now_ms))
 
 
 def _play(session: StoreSession, asked: BackfillRequest, progress: _Progress) -> bool:
@@ -181,6 +182,8 @@ def _print_plan(plan: BackfillPlan, form: str) -> None:
     zone = load_zone(plan.job.timezone)
     print_lines(f"{column(instant, zone)}  would run" for instant in plan.instants)
     out(f"{len(plan.instants)} to run, {plan.left_out} left out: done already, or open")
+    if plan.is_cut:
+        out("what is to come runs at its time, and is no part of a backfill")
 
 
 def _print_end(plan: BackfillPlan, progress: _Progress, form: str, *, is_done: bool) -> None:

@@ -36,23 +36,30 @@ class BackfillScope(StrEnum):
 
 
 class BackfillPlan(NamedTuple):
-    """The scheduled times to run, the oldest first, and how many of the span are left out."""
+    """The scheduled times to run, the oldest first, and how many of the span are left out. Is some of it to come?"""
 
     job: Job
     instants: tuple[int, ...]
     left_out: int
+    is_cut: bool = False
 
 
-def plan_backfill(reading: Reading, name: str, from_ms: int, to_ms: int, scope: BackfillScope) -> BackfillPlan:
-    """What a backfill of [from, to) would run, also of a time before the job existed; not what runs or waits."""
+def plan_backfill(
+    reading: Reading, name: str, from_ms: int, to_ms: int, scope: BackfillScope, now_ms: int
+) -> BackfillPlan:
+    """What a backfill of [from, to) would run, also of a time before the job existed; not what runs or waits, and not
+    what is to come: that would run once now and once at its time."""
     job = job_named(reading, name)
     if job.follows:
         parents = " and ".join(job.after)
         raise NotPossibleError(f"{job.id} has no schedule: it follows {parents}, and a backfill of that runs it too")
     if targets := reading.targets(job.id):
         raise NotPossibleError(f"{job.id} runs on each node; name one of them, such as {targets[0].id}")
+    if from_ms > now_ms:
+        raise NotPossibleError("the span is still to come, and its runs start at their time; trigger runs a job now")
+    last_ms = min(to_ms, now_ms + 1) - 1
     try:
-        named = list(islice(schedule_of(job).between(from_ms - 1, to_ms - 1), MOST_INSTANTS + 1))
+        named = list(islice(schedule_of(job).between(from_ms - 1, last_ms), MOST_INSTANTS + 1))
     except CustomScheduleError as error:
         raise NotPossibleError(str(error)) from None
     if len(named) > MOST_INSTANTS:
@@ -60,7 +67,7 @@ def plan_backfill(reading: Reading, name: str, from_ms: int, to_ms: int, scope: 
     scheduled = [_scheduled(job, instant) for instant in named]
     outcomes = _outcomes(reading, job)
     wanted = tuple(instant for instant in scheduled if _is_wanted(outcomes.get(instant, ()), scope))
-    return BackfillPlan(job, wanted, len(scheduled) - len(wanted))
+    return BackfillPlan(job, wanted, len(scheduled) - len(wanted), is_cut=to_ms > now_ms)
 
 
 def _scheduled(job: Job, instant: int) -> int:

@@ -38,7 +38,9 @@ def hour(machine: SimulatedMachine, ms: int) -> int:
 
 def planned(machine: SimulatedMachine, first: int, last: int, scope: str = "missing") -> list[int]:
     begin, end = machine.start_ms + first * HOUR, machine.start_ms + last * HOUR
-    plan = machine.store.view(lambda tx: plan_backfill(Reading(tx), "job", begin, end, BackfillScope(scope)))
+    plan = machine.store.view(
+        lambda tx: plan_backfill(Reading(tx), "job", begin, end, BackfillScope(scope), machine.now)
+    )
     assert plan.left_out + len(plan.instants) == last - first
     return [hour(machine, instant) for instant in plan.instants]
 
@@ -89,14 +91,31 @@ def test_a_moved_run_is_known_by_the_time_it_stands_for() -> None:
         [Job(id="job", schedule="0 6 1 * *", calendars=rules, tasks=(Task(name="t", run=("true",)),))]
     )
     begin, end = machine.start_ms, machine.start_ms + 5 * DAY
-    plan = machine.store.view(lambda tx: plan_backfill(Reading(tx), "job", begin, end, BackfillScope.MISSING))
+    plan = machine.store.view(lambda tx: plan_backfill(Reading(tx), "job", begin, end, BackfillScope.MISSING, end))
     assert [hour(machine, one) for one in plan.instants] == [6]
+
+
+def test_what_is_to_come_is_left_to_the_schedule() -> None:
+    """A backfill until tomorrow ran tomorrow's runs at once, and the schedule ran them again."""
+    machine = machine_of()
+    begin = machine.start_ms
+    plan = machine.store.view(
+        lambda tx: plan_backfill(Reading(tx), "job", begin, machine.now + DAY, BackfillScope.ALL, machine.now)
+    )
+    assert [hour(machine, one) for one in plan.instants] == list(range(10))
+    assert plan.is_cut
+    with pytest.raises(NotPossibleError, match="still to come"):
+        machine.store.view(
+            lambda tx: plan_backfill(
+                Reading(tx), "job", machine.now + 1, machine.now + DAY, BackfillScope.ALL, machine.now
+            )
+        )
 
 
 def test_what_cannot_be_done_is_told() -> None:
     machine = machine_of()
     begin = machine.start_ms
     with pytest.raises(NotPossibleError, match=f"more than {MOST_INSTANTS}"):
-        machine.store.view(lambda tx: plan_backfill(Reading(tx), "job", 0, begin, BackfillScope.ALL))
+        machine.store.view(lambda tx: plan_backfill(Reading(tx), "job", 0, begin, BackfillScope.ALL, begin))
     with pytest.raises(UnknownJobError):
-        machine.store.view(lambda tx: plan_backfill(Reading(tx), "jobb", 0, begin, BackfillScope.ALL))
+        machine.store.view(lambda tx: plan_backfill(Reading(tx), "jobb", 0, begin, BackfillScope.ALL, begin))
