@@ -17,7 +17,7 @@ from chronex.imports.cron_host import CronHost, PamVariables
 from chronex.imports.import_result import Import, Imported, JobNames, Lost
 from chronex.imports.oracle import CronPattern, instants, pattern_of, rules_of
 from chronex.jobfile.notify_table import MOST_ADDRESSES, is_mail_address
-from chronex.lint.cron_grammar import CronField, CronReading, CronRefusal, read_schedule
+from chronex.lint.cron_grammar import CronField, CronReading, CronRefusal, read_schedule, wide_schedule
 from chronex.lint.cron_programs import DEBIAN, CronProgram
 from chronex.lint.cron_variables import CronVariable, read_variable
 from chronex.timing.zones import Zone, load_zone
@@ -231,14 +231,25 @@ class _Line(NamedTuple):
 
 
 def _split(line: str, file: CrontabFile) -> _Line | None:
-    match = _SCHEDULE.fullmatch(line)
-    # Blanks at its end may be those of its standard input.
-    command, user = (match[2] or "").removesuffix("\r") if match else "", file.owner
-    if match and file.has_user:
-        user, command = (*re.split(r"[ \t]+", command, maxsplit=1), "", "")[:2]
-    if match is None or not command.strip(" \t"):
+    columns = _columns(line, file.program)
+    if columns is None:
         return None
-    return _Line(re.sub(r"[ \t]+", " ", match[1]), command, user)
+    schedule, command = columns
+    # Blanks at its end may be those of its standard input.
+    command, user = command.removesuffix("\r"), file.owner
+    if file.has_user:
+        user, command = (*re.split(r"[ \t]+", command, maxsplit=1), "", "")[:2]
+    return _Line(re.sub(r"[ \t]+", " ", schedule), command, user) if command.strip(" \t") else None
+
+
+def _columns(line: str, program: CronProgram) -> tuple[str, str] | None:
+    """The schedule, and what stands behind it. Second 0 and every year are left out: five columns mean them too."""
+    if (wide := wide_schedule(line, program)) is not None:
+        words = wide[1].split()
+        is_plain = words[-1] in ("*", "?") and (len(words) == 6 or words[0] in ("0", "00"))
+        return " ".join(words[-6:-1] if is_plain else words), line[wide.end() :].lstrip(" \t")
+    match = _SCHEDULE.fullmatch(line)
+    return None if match is None else (match[1], match[2] or "")
 
 
 def _entry(line: str, origin: str, context: _Context, names: JobNames, mail: MailChannels) -> Imported | Lost:
@@ -343,7 +354,7 @@ def _why_not(reading: CronReading | CronRefusal, program: CronProgram) -> str:
         return f"{program.title} chooses the time by chance; see jitter and spread"
     if reading.fields:
         return f"{program.title} takes this schedule and never runs it: a range runs backwards"
-    return "its times cannot be carried over"
+    return "it has seconds or a year; a job's schedule has seconds in front of its five fields, and no years"
 
 
 def _specified(reading: CronReading) -> list[tuple[FieldSpec, CronField]]:

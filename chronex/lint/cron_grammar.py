@@ -473,10 +473,26 @@ def _supercronic_value(word: str, bounds: _Bounds, at: int) -> int:
     raise _StopError(at, at + len(word), "not a value")
 
 
+_YEAR = "(?:19[7-9][0-9]|20[0-9]{2})"
+_WIDE = tuple(re.compile(rf"[ \t]*([^ \t]+(?:[ \t]+[^ \t]+){{{more}}})(?=[ \t])") for more in (6, 5))
+
+
+def wide_schedule(line: str, program: CronProgram) -> re.Match[str] | None:
+    """The columns of a line whose schedule has more than five of them.
+
+    supercronic takes as many as it can read, and what is left is the command.
+    """
+    for pattern in _WIDE if program is SUPERCRONIC else ():
+        match = pattern.match(line)
+        if match is not None and isinstance(read_schedule(match[1], program), CronReading):
+            return match
+    return None
+
+
 def _supercronic_with_seconds(words: list[re.Match[str]]) -> CronReading | CronRefusal:
     """Six fields have a year at the end, seven also a second at the beginning; their next runs are not worked out."""
     fields, years = words[:-1], words[-1]
-    if not re.fullmatch(r"(?:[*?]|[0-9]{4}(?:-[0-9]{4})?)(?:/[0-9]+)?(?:,[0-9/*?-]+)*", years[0]):
+    if not re.fullmatch(r"(?:[*?]|YEAR(?:-YEAR)?)(?:/[0-9]+)?(?:,[0-9/*?-]+)*".replace("YEAR", _YEAR), years[0]):
         return CronRefusal(-1, years.start(), years.end(), "not a value")
     numbers = [0, 0, 1, 2, 3, 4] if len(fields) == 6 else [0, 1, 2, 3, 4]
     for number, word in zip(numbers, fields, strict=True):

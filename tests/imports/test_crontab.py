@@ -74,6 +74,12 @@ def test_every_instant_of_five_years_is_the_same(name: str) -> None:
         ("0 12 1,15W * * x", SUPERCRONIC, None, "Chronex does not read days written like this; give each a line of its own, with short names"),
         ("0 22-6/2 * * * x", SUPERCRONIC, None, "supercronic takes this schedule and never runs it: a range runs backwards"),
         # It knows no zero in front of a weekday and takes it for 0; to it 7 is 0 in a range too.
+        ("*/5 * * * * * * x", SUPERCRONIC, None, "it has seconds or a year; a job's schedule has seconds in front of its five fields, and no years"),
+        ("0 0 1 1 * 2027 x", SUPERCRONIC, None, "it has seconds or a year; a job's schedule has seconds in front of its five fields, and no years"),
+        ("0 */5 * * * * * x", SUPERCRONIC, "*/5 * * * *", None),
+        ("0 9 * * 1  * x", SUPERCRONIC, "0 9 * * 1", None),
+        ("0 9 * * 1 2100 x", SUPERCRONIC, "0 9 * * 1", None),
+        ("0 9 * * 1 * x", BUSYBOX, "0 9 * * 1", None),
         ("0 9 * * 05 x", SUPERCRONIC, "0 9 * * 0", None),
         ("0 9 * * 05#2 x", SUPERCRONIC, "0 9 * * 0#2", None),
         ("0 9 * * 0-7 x", SUPERCRONIC, "0 9 * * 0", None),

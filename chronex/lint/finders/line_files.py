@@ -6,7 +6,7 @@ import re
 from pathlib import PurePath
 
 from chronex.errors import UnknownZoneError
-from chronex.lint.cron_grammar import CronReading, read_schedule
+from chronex.lint.cron_grammar import wide_schedule
 from chronex.lint.cron_programs import BCRON, BSD, BUSYBOX, CRONIE, DEBIAN, SUPERCRONIC, CronProgram, program_of_file
 from chronex.lint.cron_variables import CronVariable, is_cut, read_variable
 from chronex.lint.findings import Assumptions, FinderResult, ScheduleSite, ZoneNote
@@ -41,8 +41,6 @@ from chronex.timing.zones import load_zone
 # -- crontab and cron.d -----------------------------------------------------------------------------------
 
 _SCHEDULE = re.compile(r"[ \t]*(@[^ \t]+|[^ \t]+(?:[ \t]+[^ \t]+){0,4})")
-_SIX_COLUMNS = re.compile(r"[ \t]*([^ \t]+(?:[ \t]+[^ \t]+){5})(?=[ \t])")
-_SEVEN_COLUMNS = re.compile(r"[ \t]*([^ \t]+(?:[ \t]+[^ \t]+){6})(?=[ \t])")
 _FIELD_LIKE = re.compile(
     r"(\*(?:/[0-9]+)?|[0-7](?:[-,/][0-7])*|(?:SUN|MON|TUE|WED|THU|FRI|SAT)(?:[-,][A-Z]{3})*)[ \t]"
 )
@@ -133,7 +131,7 @@ class _CrontabReader:
             self.zone = ZoneNote("UTC", "CRON_TZ above it names no zone, which counts as UTC")
 
     def _entry(self, line: str, start: int) -> None:
-        match = self._schedule(line)
+        match = wide_schedule(line, self.program) or _SCHEDULE.match(line)
         if match is None or is_template(match[1]):
             return
         schedule = match[1]
@@ -159,15 +157,6 @@ class _CrontabReader:
         if self.program.splits_at_percent:
             self.found.findings.extend(percent_signs(command, start + len(line) - len(command)))
         self.found.findings.extend(month_for_monthly(site, f"{self.comment} {command}"))
-
-    def _schedule(self, line: str) -> re.Match[str] | None:
-        """The columns of the schedule. supercronic takes as many as it can read: seconds and years are optional."""
-        if self.program is SUPERCRONIC:
-            for pattern in (_SEVEN_COLUMNS, _SIX_COLUMNS):
-                match = pattern.match(line)
-                if match is not None and isinstance(read_schedule(match[1], SUPERCRONIC), CronReading):
-                    return match
-        return _SCHEDULE.match(line)
 
     def _has_sixth_field(self, schedule: str, columns: str) -> bool:
         return self.program is not SUPERCRONIC and not schedule.startswith("@") and bool(columns)
