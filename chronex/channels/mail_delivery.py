@@ -11,7 +11,7 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from chronex.channels.deadline import Deadline
 from chronex.channels.notice_message import NoticeMessage, page_of
@@ -20,6 +20,7 @@ from chronex.text.instants import utc_datetime
 from chronex.text.terminal import terminal_safe
 
 LONGEST_SUBJECT = 150
+MOST_READ = 256 << 10  # of all replies of one server
 
 
 class MailServer(NamedTuple):
@@ -102,7 +103,34 @@ def _hand_over(mail: EmailMessage, to: Sequence[str], server: MailServer, deadli
     return Reply(said=f"250 taken{f', {left_out}' if left_out else ''}")
 
 
-class _WatchedSmtp(smtplib.SMTP):
+class _Words:
+    """What the server says, up to a bound: all lines of a reply are kept, and one without an end fills memory."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._left = MOST_READ
+
+    def readline(self, most: int) -> bytes:
+        line = self._file.readline(most)
+        self._left -= len(line)
+        if self._left < 0:
+            raise smtplib.SMTPServerDisconnected("it says more than any mail server has to")
+        return line
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _BoundedSmtp(smtplib.SMTP):
+    """Reads no more than a bound, before and after the connection is encrypted."""
+
+    def getreply(self) -> tuple[int, bytes]:
+        if self.file is None and self.sock is not None:
+            self.file = _Words(self.sock.makefile("rb"))
+        return super().getreply()
+
+
+class _WatchedSmtp(_BoundedSmtp):
     """Puts its socket under the deadline before the server has said a word."""
 
     def __init__(self, server: MailServer, deadline: Deadline) -> None:
@@ -115,7 +143,7 @@ class _WatchedSmtp(smtplib.SMTP):
         return found
 
 
-class _WatchedSmtps(smtplib.SMTP_SSL):
+class _WatchedSmtps(_BoundedSmtp, smtplib.SMTP_SSL):
     """The same, encrypted from the first byte."""
 
     def __init__(self, server: MailServer, deadline: Deadline) -> None:

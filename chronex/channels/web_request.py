@@ -65,11 +65,22 @@ def _exchange(method: str, url: str, body: bytes, headers: Mapping[str, str], de
         if deadline.is_over:
             raise TimeoutError  # what was read of a status that came byte by byte is no answer
         said = b""
-        with contextlib.suppress(OSError, http.client.HTTPException):  # the status is the answer
-            said = response.read(MOST_READ)
+        with contextlib.suppress(OSError, http.client.HTTPException, ValueError):  # the status is the answer
+            said = _first_chunks(response) if response.chunked else response.read(MOST_READ)
         return _judged(url, response.status, said)
     finally:
         connection.close()
+
+
+def _first_chunks(response: http.client.HTTPResponse) -> bytes:
+    """Taken apart here: to the library a chunk of the size -1 is whatever comes, gigabytes in the time of a try."""
+    said = b""
+    while len(said) < MOST_READ and (size := int(response.fp.readline(MOST_READ).partition(b";")[0], 16)) > 0:
+        said += response.fp.read(min(size, MOST_READ))
+        if size > MOST_READ:
+            break
+        response.fp.readline(MOST_READ)
+    return said[:MOST_READ]
 
 
 def _connection(scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:

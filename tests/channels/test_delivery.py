@@ -287,6 +287,33 @@ def test_an_answer_without_an_end_is_read_a_little() -> None:
 
 
 @pytest.mark.parametrize(
+    ("chunks", "said"),
+    [
+        (b"-1\r\n" + b"y" * 5_000_000, "200"),
+        (b"-5\r\nhello", "200"),
+        (b"no size\r\nhello", "200"),
+        (b"3\r\nfin\r\n2;x=1\r\ne.\r\n0\r\n\r\n", "200 fine."),
+        (b"ffffff\r\n" + b"y" * 5_000_000, "200 " + "y" * 200),
+        (b"4\r\nfi", "200"),
+    ],
+)
+def test_a_chunked_answer_is_read_a_little_and_never_sent_for_again(chunks: bytes, said: str) -> None:
+    """A size of -1 was whatever came: gigabytes within the time of a try. One of -5 was no answer, so it was sent twice."""
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with web_server(Behaviour(head + chunks)) as server:
+        answer = ask("POST", f"{server.url}/", b"x")
+    assert (answer.problem, answer.said) == ("", said)
+
+
+@pytest.mark.parametrize("reply", ["greeting", "ehlo", "taken"])
+def test_a_mail_server_that_never_ends_its_reply_is_left(means: DeliveryMeans, reply: str) -> None:
+    """Every line of it was kept, half a gigabyte within the time of a try."""
+    with mail_server(replies={reply: b"250-more\r\n" * 100_000 + b"250 end"}) as server:
+        answer = send(MAIL, through(means, server.port))
+    assert answer.problem.endswith("it says more than any mail server has to")
+
+
+@pytest.mark.parametrize(
     ("settings", "told", "is_final"),
     [
         ({"replies": {"greeting": b"554 go away"}}, "answered 554 go away", False),
