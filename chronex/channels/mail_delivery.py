@@ -104,7 +104,7 @@ def _hand_over(mail: EmailMessage, to: Sequence[str], server: MailServer, deadli
 
 
 class _Words:
-    """What the server says, up to a bound: a reply of many lines is kept whole, and an endless one fills memory."""
+    """What the server says, up to a bound: all lines of a reply are kept, and one without an end fills memory."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

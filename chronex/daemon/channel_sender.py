@@ -37,6 +37,7 @@ LONGEST_S = 28.0
 # How much of the end of a log is read.
 _TAIL_BYTES = 16_000
 MOST_IN_A_ROW = 50
+_MOST_REMEMBERED = 1_000
 
 
 class ChannelSender:
@@ -49,6 +50,7 @@ class ChannelSender:
         self._clock: Clock = run_context.clock
         self.smtp = smtp
         self._busy: dict[str, asyncio.Task[None]] = {}
+        self._turns: dict[str, None] = {}  # channels in the order in which they had their last turn
         self._none_at: int | None = None  # the change counter of the store with which no notice waited
 
     def use(self, settings: SchedulerSettings) -> None:
@@ -67,10 +69,17 @@ class ChannelSender:
             lambda tx: outbox.channels_due(Reading(tx), self._sender.node, now_ms, _gone(tx))
         )
         self._none_at = None if is_any_left else counter
+        turns = {name: number for number, name in enumerate(self._turns)}
+        # By their names alone those in front, which always have something new, would leave the last ones no turn.
+        due.sort(key=lambda name: turns.get(name, -1))
         for channel in [name for name in due if name not in self._busy][:free]:
             self._begin(channel, self._drain(channel))
 
     def _begin(self, channel: str, work: Coroutine[Any, Any, None]) -> None:
+        self._turns.pop(channel, None)
+        self._turns[channel] = None
+        if len(self._turns) > _MOST_REMEMBERED:
+            del self._turns[next(iter(self._turns))]
         task = asyncio.get_running_loop().create_task(work)
         self._busy[channel] = task
         task.add_done_callback(lambda _done: self._busy.pop(channel, None))

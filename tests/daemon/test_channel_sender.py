@@ -185,6 +185,18 @@ def test_a_hanging_server_holds_up_neither_the_schedule_nor_another_channel(
         assert sending.waiting("good") == []
 
 
+def test_a_channel_has_its_turn_though_those_before_it_always_have_something_new(tmp_path: Path) -> None:
+    """They were served by their names: of twenty, fifteen were not tried once while the first ones had a message a second."""
+    with web_server() as server:
+        names = "abcdefghij"
+        machine = machine_with(*(replace(hook(server.url, name), on=("success",)) for name in names))
+        sending = Sending(machine, tmp_path)
+        for _hour in range(5):
+            failing(machine, 0.0, 1)
+            sending.send()
+    assert {json.loads(request.body)["channel"] for request in server.requests} == set(names)
+
+
 def test_at_most_four_channels_are_served_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channel_sender, "LONGEST_S", 0.3)
     with web_server(Behaviour(hangs=True)) as bad:

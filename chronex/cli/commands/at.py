@@ -51,6 +51,12 @@ def run_at(
     found = read_at_time(words, store_now(store), choice.zone)
     if found.problem:
         raise UsageError(f"{words!r}: {found.problem}")
+    for count in range(1, len(command) + 1):
+        longer = " ".join((words, *command[:count]))
+        if not read_at_time(longer, store_now(store), choice.zone).problem:
+            raise UsageError(
+                f"{longer!r} is a time as a whole, and then nothing to run is left; put -- between the two"
+            )
     job = _job(name, command, found.ms, choice.zone.name)
     if not dry_run:
         job = _put(job, store, is_named=name is not None)

@@ -176,6 +176,15 @@ def test_at_says_what_is_no_time(desk: Desk, words: str, said: str) -> None:
     assert (done.code, said in done.err) == (2, True)
 
 
+def test_a_time_with_no_command_behind_it_is_not_taken_apart(desk: Desk) -> None:
+    """`09:00` was the program, a day from now at the time of asking."""
+    done = desk("at", "tomorrow", "09:00")
+    assert (done.code, done.err) == (
+        2,
+        "chronex: 'tomorrow 09:00' is a time as a whole, and then nothing to run is left; put -- between the two\n",
+    )
+
+
 def test_at_says_the_zone_and_a_dry_run_changes_nothing(desk: Desk) -> None:
     done = desk("at", "--dry-run", "tomorrow", "09:00", "--tz", "Asia/Seoul", "--", "true")
     assert (done.code, "(Asia/Seoul, from --tz)" in done.out) == (0, True)
