@@ -19,7 +19,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from chronex.clock import Clock
 from chronex.engine.clock_steps import begin_where_never_set, follow_clock, follow_shared_clock, newest_sign, rewind
+from chronex.run import is_alive
 from chronex.storage.ports import Store
+from chronex.storage.records import Reading
 
 # From Linux's timerfd_create(2); Python has them since 3.13.
 _ABSOLUTE, _CANCEL_ON_SET = 1, 2
@@ -230,7 +232,9 @@ class ClockFollower:
         begin_where_never_set(self._store, now_ms)
         ahead_ms = self._store.view(newest_sign) - now_ms
         if ahead_ms > TOLERANCE_MS:
-            jobs = rewind(self._store, now_ms)
+            nodes = self._store.view(lambda tx: Reading(tx).nodes())
+            living = {node.id for node in nodes if node.stopped_ms is None and is_alive(node.process)}
+            jobs = rewind(self._store, now_ms, living)
             self._record_jump(ClockJump(now_ms, -ahead_ms, 0, 0), {"jobs": jobs}, name="ClockStepped")
 
     def _record_jump(self, jump: ClockJump, more: dict[str, Any], name: str = "") -> None:

@@ -7,6 +7,7 @@ execution timeouts last as long as they were to.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -85,9 +86,29 @@ def _is_same_step(found: Idempotency, by_ms: int, now_ms: int) -> bool:
     return abs(found.created_ms - now_ms) < _SAME_STEP_MS and abs(int(found.holder) - by_ms) < _SAME_SIZE_MS
 
 
-def rewind(store: Store, now_ms: int) -> int:
-    """The clock was put right while no scheduler ran: as `_rewind` says. How many jobs had to follow."""
-    return store.update(lambda tx: _rewind(Records(tx, now_ms), now_ms))
+def rewind(store: Store, now_ms: int, living: Set[str] = frozenset()) -> int:
+    """The clock was put right while no scheduler ran: as `_rewind` says. How many jobs had to follow.
+
+    `living` are the nodes that see the step themselves. By how much the others' time was set nobody knows: their
+    execution timeouts begin anew at most, as pauses of retries do.
+    """
+
+    def write(tx: Transaction) -> int:
+        records = Records(tx, now_ms)
+        for occurrence in records.active(limit=_MOST_RUNS):
+            if occurrence.deadline_ms is not None and occurrence.owner not in living:
+                _bound_deadline(records, occurrence, occurrence.deadline_ms)
+        return _rewind(records, now_ms)
+
+    return store.update(write)
+
+
+def _bound_deadline(records: Records, occurrence: Occurrence, deadline_ms: int) -> None:
+    job = records.version_run(occurrence)
+    if job is not None and job.execution_timeout_ms is not None:
+        latest_ms = records.now_ms + job.execution_timeout_ms
+        if deadline_ms > latest_ms:
+            allow_for_step(records, occurrence, latest_ms - deadline_ms)
 
 
 def _rewind(records: Records, now_ms: int, heard_ms: int = 0) -> int:

@@ -94,6 +94,20 @@ def test_after_a_restart_on_a_clock_that_was_set_back_a_retry_waits_for_its_paus
     assert stepped.event_names()[-1] == "TaskRetryMoved"
 
 
+@pytest.mark.parametrize(("lives", "left_ms"), [(False, MINUTE), (True, DAY + MINUTE)])
+def test_after_a_restart_on_a_clock_that_was_set_back_an_execution_timeout_lasts_as_long_as_it_was_to(
+    lives: bool, left_ms: int
+) -> None:
+    """A command that its scheduler had not begun when it died would have had a day. Who lives moves its own."""
+    stepped = SteppedEngine(execution_timeout_ms=MINUTE)
+    stepped.tick(FIRST)
+    back_ms = FIRST - DAY
+    (found,) = stepped.store.view(lambda tx: Reading(tx).active(limit=10))
+    rewind(stepped.store, back_ms, {found.owner} if lives else set())
+    (found,) = stepped.store.view(lambda tx: Reading(tx).active(limit=10))
+    assert (found.deadline_ms or 0) - back_ms == left_ms
+
+
 def test_what_belongs_to_another_living_node_that_node_moves() -> None:
     stepped = SteppedEngine(retry=HOURLY)
     (launch,) = stepped.tick(FIRST)
