@@ -18,7 +18,7 @@ from chronex.engine.plan import (
     Chance,
 )
 from chronex.engine.shared_logs import put_excerpt
-from chronex.engine.takeover import AgeOf, IsAlive, IsKept, take_over
+from chronex.engine.takeover import AgeOf, IsAlive, IsKept, deadline_from, has_begun, take_over
 from chronex.errors import StaleClaimError
 from chronex.model.groups import CatchUpPace
 from chronex.model.job import Job
@@ -300,7 +300,5 @@ def _record_start(records: Records, start: AttemptStart) -> bool:
 def _count_from_start(records: Records, attempt: Attempt, at_ms: int) -> None:
     """The first start of an occurrence came long after its claim, so its execution timeout counts from here."""
     occurrence = records.occurrence(attempt.job, attempt.nominal_ms)
-    if occurrence is None or occurrence.deadline_ms is None or occurrence.started_ms is None:
-        return
-    if all(one.started_ms is None for one in records.attempts(attempt.job, attempt.nominal_ms)):
-        records.put(replace(occurrence, deadline_ms=occurrence.deadline_ms + at_ms - occurrence.started_ms))
+    if occurrence is not None and occurrence.deadline_ms is not None and not has_begun(records, occurrence):
+        records.put(replace(occurrence, deadline_ms=deadline_from(records, occurrence, at_ms)))

@@ -59,7 +59,8 @@ def take_over(
     nodes = _standings(records, lifecycle, node, is_alive)
     _allow_for_set_clock(records, nodes, is_alive, age_of)
     # First, or else a task that crashed long ago would be followed by the next one of an occurrence given up below.
-    for occurrence in records.active(limit=EVERYTHING):
+    for active in records.active(limit=EVERYTHING):
+        occurrence = _count_anew(records, active) if active.owner in nodes.gone | nodes.lost else active
         if occurrence.deadline_ms is not None and occurrence.deadline_ms <= records.now_ms:
             _end_overdue(records, lifecycle, occurrence, node, nodes, is_alive, is_kept)
     adopted: list[Attempt] = []
@@ -102,6 +103,28 @@ def _set_forward_by(attempt: Attempt, now_ms: int, age_of: AgeOf) -> int | None:
     if attempt.process is None or attempt.started_ms is None or (age_ms := age_of(attempt.process)) is None:
         return None
     return now_ms - attempt.started_ms - attempt.clock_set_ms - age_ms
+
+
+def _count_anew(records: Records, occurrence: Occurrence) -> Occurrence:
+    """Its node died between the claim and the start: the downtime is none of its time."""
+    if occurrence.deadline_ms is None or has_begun(records, occurrence):
+        return occurrence
+    counted = replace(occurrence, deadline_ms=deadline_from(records, occurrence, records.now_ms))
+    records.put(counted)
+    return counted
+
+
+def has_begun(records: Records, occurrence: Occurrence) -> bool:
+    """Whether the start of any of its tasks is on record; nothing runs before that."""
+    attempts = records.attempts(occurrence.job, occurrence.nominal_ms)
+    return any(attempt.started_ms is not None for attempt in attempts)
+
+
+def deadline_from(records: Records, occurrence: Occurrence, start_ms: int) -> int | None:
+    """When its execution timeout is over, where it begins at `start_ms`."""
+    version = records.version_run(occurrence)
+    timeout_ms = None if version is None else version.execution_timeout_ms
+    return occurrence.deadline_ms if timeout_ms is None else start_ms + timeout_ms
 
 
 def _has_end(attempt: Attempt, nodes: _Nodes, is_alive: IsAlive, is_kept: IsKept) -> bool:

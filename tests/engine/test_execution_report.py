@@ -10,6 +10,7 @@ from chronex.engine.commands.dead_letters import drop_dead_letter, replay_dead_l
 from chronex.engine.execution_report import MOST_TRIES, Report, report_of
 from chronex.engine.orders import Launch, RunHook
 from chronex.model.job import Task
+from chronex.model.occurrence import ProcessIdentity
 from chronex.model.policies import FailureStrategy, RetryPolicy, TaskMode
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.states import AttemptState, OccurrenceState
@@ -112,7 +113,8 @@ def test_a_task_that_waits_for_its_retry_says_so() -> None:
 
 def test_an_occurrence_that_outlived_its_deadline_and_its_owner_timed_out() -> None:
     machine = SteppedEngine(execution_timeout_ms=1_000)
-    machine.tick(FIRST)
+    (launch,) = machine.tick(FIRST)
+    machine.store.update(machine.engine.started(launch.attempt, ProcessIdentity(7, "boot", 5), "", FIRST))
     machine.boot("node-2")
     machine.engine.take_over(lambda process: process.pid == 2, FIRST + 120_000)
     told = report(machine)

@@ -265,3 +265,19 @@ def test_an_end_that_a_clock_set_back_puts_before_the_start_is_that_of_its_recor
     begin(machine, [launch])
     machine.end(launch, AttemptState.SUCCESS, FIRST + DAY, finished_ms=FIRST - MINUTE)
     assert machine.occurrence(FIRST).finished_ms == FIRST + DAY
+
+
+@pytest.mark.parametrize("down", [0, 30_000, MINUTE + 1, 2 * MINUTE + 1, DAY])
+def test_what_never_began_has_all_of_its_time_whenever_a_successor_comes(down: int) -> None:
+    """Its scheduler was killed between the claim and the start: it was given up, where it had come too late."""
+    machine = SteppedEngine("0 0 1 1 *", execution_timeout_ms=MINUTE)
+    first = START + 365 * DAY
+    machine.tick(first)
+    for times, now in enumerate((first + down, first + 2 * down)):
+        machine.boot(f"node-{times + 2}")
+        machine.engine.take_over(lambda process: False, now)
+        (launch,) = machine.tick(now)
+    began = first + 2 * down + 5_000
+    machine.store.update(machine.engine.started(launch.attempt, ProcessIdentity(7, "boot", 5), "", began))
+    found = machine.occurrence(first)
+    assert (found.state, found.deadline_ms) == (OccurrenceState.RUNNING, began + MINUTE)

@@ -262,12 +262,15 @@ def _newest(history: History, job: Job, expected: Expected) -> Iterator[str]:
 
 
 def _deadlines(history: History, job: Job, expected: Expected) -> Iterator[str]:
-    """Nothing begins once the execution timeout has passed, also where a retry waits: none is awaited beyond it."""
+    """Nothing begins once the execution timeout has passed, also where a retry waits: none is awaited beyond it.
+
+    It begins with the first process whose start is on record; one whose scheduler died before that never ran.
+    """
     timeout = job.execution_timeout_ms
     if timeout is None:
         return
     first: dict[int, int] = {}
-    for process in history.processes[job.id]:
+    for process in (one for one in history.processes[job.id] if one.is_recorded):
         if process.started_ms >= first.setdefault(process.nominal_ms, process.started_ms) + timeout:
             yield f"{process.nominal_ms} was tried again after its execution timeout"
     for occurrence in history.occurrences[job.id]:
