@@ -15,10 +15,12 @@ store, also in several processes, and each occurrence still runs once.
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
@@ -95,7 +97,7 @@ class EmbeddedEngine(JobControl):
         self._thread: threading.Thread | None = None
         self._loop_of_thread: asyncio.AbstractEventLoop | None = None
         self._logs: LogDirectory | None = None
-        self._temporary: Path | None = None
+        self._remove_temporary: Callable[[], object] | None = None
         self._lock: EngineLock | None = None
         self._subscriptions: list[Subscription] = []
         self._feed: JournalFeed | None = None
@@ -365,7 +367,9 @@ class EmbeddedEngine(JobControl):
         if directory is None and self._path is not None:
             directory = self._path / "logs"
         if directory is None:
-            directory = self._temporary = Path(tempfile.mkdtemp(prefix="chronex-"))
+            directory = Path(tempfile.mkdtemp(prefix="chronex-"))
+            # Also of a program that ends without `stop`.
+            self._remove_temporary = weakref.finalize(self, _remove_own, directory, os.getpid())
         self._logs = LogDirectory(directory)
 
     @property
@@ -392,11 +396,11 @@ class EmbeddedEngine(JobControl):
             self._logs.close()
         if self._lock is not None:
             self._lock.release()
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+        if self._remove_temporary is not None:
+            self._remove_temporary()
         if self._store is not None and isinstance(self._given, Path):
             self._store.close()
-        self._store = self._logs = self._temporary = self._lock = None
+        self._store = self._logs = self._remove_temporary = self._lock = None
 
 
 def _path_or_store(given: Store | Path | str) -> Store | Path:
@@ -412,3 +416,9 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
+
+
+def _remove_own(directory: Path, maker: int) -> None:
+    """Not by a process that was forked from its maker: the engine may live on there."""
+    if os.getpid() == maker:
+        shutil.rmtree(directory, ignore_errors=True)

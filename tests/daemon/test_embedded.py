@@ -594,3 +594,20 @@ async def test_what_was_taken_away_between_claim_and_start_never_runs(
     assert (attempt.state, attempt.started_ms) == (AttemptState.CRASHED, None)
     assert not witness.exists()
     await until_async(lambda: not list((tmp_path / "store").glob("keepers/*")), "the end of the keeper")
+
+
+LEAVES_WITHOUT_STOP = """
+import asyncio, sys, tempfile
+tempfile.tempdir = sys.argv[1]
+from chronex.daemon.embedded import EmbeddedEngine
+from chronex_store import MemoryStore
+
+engine = EmbeddedEngine(MemoryStore())
+asyncio.run(engine.start())
+"""
+
+
+def test_a_program_that_ends_without_stop_leaves_nothing_of_a_store_in_memory(tmp_path: Path) -> None:
+    done = run_python(["-c", LEAVES_WITHOUT_STOP, str(tmp_path)], text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not list(tmp_path.iterdir())

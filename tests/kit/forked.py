@@ -230,8 +230,8 @@ class _Forks:
 
     def _end(self) -> None:
         self._line.close()
+        shutil.rmtree(self._directory, ignore_errors=True)  # first: xdist kills a worker that waits for ten seconds
         self._process.wait()
-        shutil.rmtree(self._directory, ignore_errors=True)
 
 
 _SERVERS: dict[Path, _Forks] = {}
