@@ -24,10 +24,10 @@ def without_keepers(name: str, count: int, machine: Machine) -> None:
     interrupt_often(Interrupted(machine, drawn_for(name), kills_keepers=True), count, ON_A_BUSY_MACHINE_MS)
 
 
-def test_fifty_interruptions_end_double_and_forget_nothing(tmp_path: Path) -> None:
+def test_a_hundred_interruptions_end_double_and_forget_nothing(tmp_path: Path) -> None:
     other = another_version(tmp_path)
     names = ["first", "second"]
-    run_in_parallel(tmp_path, ((name, partial(interrupted, name, other, 25)) for name in names))
+    run_in_parallel(tmp_path, ((name, partial(interrupted, name, other, 50)) for name in names))
 
 
 def test_keepers_that_are_killed_end_and_double_nothing(tmp_path: Path) -> None:

@@ -214,7 +214,7 @@ async def fuzz(path: Path, seed: int, bursts: int, painted_every: int, monkeypat
 
 @pytest.mark.parametrize("seed", range(2))
 async def test_bursts_of_keys(example_store: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    witness = await fuzz(example_store, seed, 500, FEW_FRAMES, monkeypatch)
+    witness = await fuzz(example_store, seed, 1_000, FEW_FRAMES, monkeypatch)
     assert witness.commands > 2, "the bursts get as far as to commands"
 
 
