@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import io
 import os
 import signal
 import socket
@@ -17,6 +18,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TextIO
 
 from chronex.failpoints import fail_point
 from chronex.keeper.ends_file import ENDS_NAME, EndsFile
@@ -60,6 +62,7 @@ from chronex.version import __version__
 
 LOCK_NAME, ERRORS_NAME = "lock", "errors"
 READY = b"ready\n"
+MOST_ERRORS = 64 << 10  # characters; what repeats itself every second must fill no disk
 EXECUTION_TIMEOUT = "execution_timeout"
 CUT_OFF = "cut_off"
 # How often a keeper whose node shares its store looks whether it is still trusted.
@@ -381,6 +384,21 @@ def listening_socket(held: int, directory: Path) -> socket.socket:
     return listener
 
 
+class BoundedErrors(io.TextIOBase):
+    """What the keeper has to say of itself, up to a bound. A full disk must not keep it from its commands."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._left = MOST_ERRORS
+
+    def write(self, text: str) -> int:
+        shown, self._left = text[: self._left], max(self._left - len(text), 0)
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(shown)
+            self._stream.flush()
+        return len(text)
+
+
 def main(directory: str, logs: str) -> None:
     """Standard output is the pipe of whoever started it: one line says that it is ready, or why it is not."""
     if os.fork():
@@ -401,7 +419,8 @@ def main(directory: str, logs: str) -> None:
     seal_descriptors()
     load_launcher()
     try:
-        asyncio.run(keep(Path(directory), Path(logs), ready))
+        with contextlib.redirect_stderr(BoundedErrors(sys.stderr)):
+            asyncio.run(keep(Path(directory), Path(logs), ready))
     except OSError as problem:
         with contextlib.suppress(OSError):
             os.write(1, f"{problem.strerror or problem}\n".encode())

@@ -7,16 +7,17 @@ import errno
 import os
 import resource
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 
 import pytest
 
 from chronex.failpoints import VARIABLE
 from chronex.keeper.ends_file import read_ends
-from chronex.keeper.keeper_process import keep
+from chronex.keeper.keeper_process import MOST_ERRORS, BoundedErrors, keep
 from chronex.keeper.keepers import KeeperRefusedError, keeper_environment, start_keeper
 from chronex.keeper.link import KeeperLink, connect
 from chronex.keeper.messages import Ended, FrameReader, Held, Message, Open, Opened, Start, Welcome
@@ -576,3 +577,24 @@ async def test_a_keeper_that_cannot_be_looked_at_now_is_not_taken_for_dead(
     commands = schedulers.commands(keepers)
     result = await commands.adopt(asked, process, 0, f"{asked.attempt_id}.log", Hooks())
     assert result.exit_code == 5
+
+
+def test_what_a_keeper_says_of_itself_is_bounded(tmp_path: Path) -> None:
+    """Out of descriptors it has a traceback for each second in which somebody waits to be let in."""
+    with (tmp_path / "errors").open("w") as file, redirect_stderr(BoundedErrors(file)):
+        for number in range(MOST_ERRORS):
+            print("socket.accept() out of system resource", number, file=sys.stderr)
+    assert (tmp_path / "errors").stat().st_size == MOST_ERRORS
+
+
+def test_a_full_disk_keeps_no_keeper_from_its_commands() -> None:
+    program = (
+        "import contextlib, sys\n"
+        "from chronex.keeper.keeper_process import BoundedErrors\n"
+        "with contextlib.redirect_stderr(BoundedErrors(sys.stderr)):\n"
+        "    print('a fault', file=sys.stderr)\n"
+        "print('it goes on')\n"
+    )
+    with open("/dev/full", "wb") as full:
+        ran = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=full, check=False)
+    assert ran.stdout == b"it goes on\n"
