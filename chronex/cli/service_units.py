@@ -204,7 +204,8 @@ def service_state(*, is_of_system: bool = False) -> ManagerAnswer:
     manager = manager_of(Path.home(), os.environ, is_of_system=is_of_system)
     name = terminal_safe(str(manager.file))
     if not os.path.lexists(manager.file):
-        return ManagerAnswer(1, "not installed; chronex service install sets it up")
+        option = " --system" if is_of_system else ""
+        return ManagerAnswer(1, f"not installed; chronex service install{option} sets it up")
     if not manager.is_installed:
         return ManagerAnswer(
             1, f"installed ({name}), but {manager.tool} is not on this machine, so nothing starts it"

@@ -68,7 +68,7 @@ def run_install(config: str | None, store: str | None, *, dry_run: bool, no_star
 
     location = store_location(store)
     job_file: Path | None = job_file_path(config).absolute()
-    if job_file is not None and not job_file.is_file():
+    if job_file is not None and not (job_file.is_file() or job_file.is_dir()):
         if isinstance(location, Path) or is_named(config):
             raise UsageError(
                 f"no job file at {terminal_safe(str(job_file))}; chronex init --config writes a starter there"
