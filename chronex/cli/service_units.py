@@ -17,6 +17,8 @@ from chronex_store.postgres.pg_address import is_postgres
 LABEL = "dev.chronex.scheduler"
 UNIT = "chronex.service"
 # Longer than the default grace period of a job, so that the manager does not kill a daemon that still stops its jobs.
+# Of a service of the system: a shell's own directories, such as those of root's home, are no part of the machine.
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 STOP_SECONDS = 90
 WATCHDOG_SECONDS = 60
 _TIMEOUT_S = 30
@@ -26,8 +28,8 @@ _WITH_SUBGROUPS = 254  # the systemd that knows DelegateSubgroup; an older one w
 class Service(NamedTuple):
     """What is to be started, and what it must find around it.
 
-    `path` is the PATH of the shell that installed the service: a manager's own is short, and a command that works
-    in the shell and not in the service is the oldest complaint about schedulers.
+    `path` is the PATH of the shell that installed the service, unless it is one of the system: a manager's own is
+    short, and a command that works in the shell and not in the service is the oldest complaint about schedulers.
     """
 
     program: tuple[str, ...]

@@ -60,6 +60,14 @@ def test_a_directory_of_job_files_is_installed_as_one(chronex: Chronex, home: Pa
     assert (done.code, str(home / "conf.d") in done.out) == (0, True), done.err
 
 
+def test_a_service_of_the_system_has_a_path_of_the_system(chronex: Chronex, home: Path) -> None:
+    """It had that of the shell in which root had installed it, with the directories of root's home."""
+    own = service(chronex, home, "install", "--dry-run").out
+    assert f"PATH={home / 'bin'}" in own
+    of_system = service(chronex, home, "install", "--system", "--dry-run").out
+    assert (str(home / "bin") in of_system, "/usr/local/bin:/usr/sbin:/usr/bin" in of_system) == (False, True)
+
+
 def test_what_is_not_installed_is_said_with_the_command_for_it(chronex: Chronex, home: Path) -> None:
     assert "chronex service install sets it up" in service(chronex, home, "status").out
     if not Path("/etc/systemd/system/chronex.service").exists():
