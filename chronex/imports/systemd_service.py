@@ -57,6 +57,16 @@ _FINE = {
     "Type": ("oneshot", "simple", "exec"), "RemainAfterExit": ("no", "false"), "Restart": ("no",),
     "StandardOutput": _OUTPUT, "StandardError": _OUTPUT,
 }  # fmt: skip
+_OFF = ("no", "false", "off", "0")
+_SANDBOXES = (
+    "Private",
+    "Protect",
+    "Restrict",
+    "NoNewPrivileges",
+    "LockPersonality",
+    "MemoryDenyWrite",
+    "DynamicUser",
+)
 # Units that a service takes along with its start; targets and slices of a machine that is up are there.
 _STARTED_WITH_IT = ("Requires", "Requisite", "BindsTo", "Wants", "Upholds")
 # Of [Unit]: what must hold, what follows, and what bounds its starts.
@@ -391,8 +401,13 @@ def _unread(section: Section) -> Iterator[str]:
     left = [
         f"{key}={values[-1]}"
         for key, values in section.items()
-        if values and key not in _READ | _HARMLESS and values[-1].lower() not in _FINE.get(key, ())
+        if values and key not in _READ | _HARMLESS and not _is_usual(key, values[-1].lower())
     ]
     yield from (f"{setting} has no equivalent" for setting in left[:_MOST_SHOWN])
     if len(left) > _MOST_SHOWN:
         yield f"{', '.join(setting.partition('=')[0] for setting in left[_MOST_SHOWN:])}: no equivalent"
+
+
+def _is_usual(key: str, value: str) -> bool:
+    """What every command has that is started by a scheduler, and a sandbox that is switched off."""
+    return value in _FINE.get(key, ()) or (value in _OFF and key.startswith(_SANDBOXES))

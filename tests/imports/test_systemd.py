@@ -393,6 +393,16 @@ def test_exit_codes_that_are_a_success_come_along(tmp_path: Path) -> None:
     assert (job.table["success_codes"], job.lost) == ([0, 1, 65, 143], ("SuccessExitStatus=SIGKILL: no exit code",))
 
 
+@pytest.mark.parametrize(
+    ("line", "is_lost"),
+    [("PrivateDevices=no", False), ("NoNewPrivileges=false", False), ("ProtectSystem=full", True), ("PrivateTmp=yes", True),
+     ("RestrictRealtime=off", False), ("IgnoreSIGPIPE=no", True)],
+)  # fmt: skip
+def test_a_sandbox_that_is_switched_off_is_no_loss(tmp_path: Path, line: str, is_lost: bool) -> None:
+    (job,) = written(tmp_path, "OnCalendar=daily", f"ExecStart=/bin/x\n{line}").jobs
+    assert job.lost == ((f"{line} has no equivalent",) if is_lost else ())
+
+
 def test_a_service_of_a_user_begins_at_home_and_has_no_path_of_the_system(tmp_path: Path) -> None:
     units = tmp_path / "systemd/user"
     units.mkdir(parents=True)
