@@ -355,6 +355,8 @@ _SHELL_WORDS = frozenset({
     "select", "time",
 })  # fmt: skip
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
+_MARKS = ";&|()<>"
+_BRACKETS = re.compile(r"\(\(|\)\)|[()]|[^()]+")
 _SEPARATORS = frozenset({";", "&", "&&", "|", "||", "(", ")", ";;", "|&"})
 
 
@@ -381,22 +383,33 @@ def _programs_named(task: Task) -> list[str]:
 
 def words_of(command: str) -> list[str]:
     """The programs that a shell command plainly names; what hides behind variables is not guessed."""
-    lexer = shlex.shlex(command.replace("\n", ";"), posix=True, punctuation_chars=";&|()<>")
+    lexer = shlex.shlex(command.replace("\n", ";"), posix=True, punctuation_chars=_MARKS)
     lexer.whitespace_split = True
     try:
         words = list(lexer)
     except ValueError:
         return []
     found: list[str] = []
-    begins = True
-    for word in words:
-        if word in _SEPARATORS:
-            begins = True
+    begins, depth = True, 0
+    for word in (part for token in words for part in _parts_of(token)):
+        if word in ("(", "(("):
+            depth += 1
+            begins = word == "("  # what is calculated names no program
+        elif word in (")", "))"):
+            # Behind `$(date)` the words of the outer command go on; a `)` that closes nothing ends a pattern of case.
+            begins, depth = depth == 0, max(0, depth - 1)
+        elif word in _SEPARATORS:
+            begins = word != ";;"  # a pattern comes first
         elif begins and not _ASSIGNMENT.fullmatch(word):
             begins = word in ("then", "do", "else", "!", "{", "time", "if", "while", "until", "elif")
             if word not in _SHELL_WORDS and "$" not in word and "`" not in word:
                 found.append(word)
     return found
+
+
+def _parts_of(token: str) -> list[str]:
+    """The lexer gives marks that stand together as one: `);` is a bracket and the end of a command."""
+    return _BRACKETS.findall(token) if token and not token.strip(_MARKS) else [token]
 
 
 def _finding(name: str, shell_path: str, job_path: str, task: Task) -> NotFound | NotExecutable | OtherFile | None:

@@ -17,6 +17,8 @@ from chronex_store.postgres.pg_address import is_postgres
 LABEL = "dev.chronex.scheduler"
 UNIT = "chronex.service"
 # Longer than the default grace period of a job, so that the manager does not kill a daemon that still stops its jobs.
+# Of a service of the system: a shell's own directories, such as those of root's home, are no part of the machine.
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 STOP_SECONDS = 90
 WATCHDOG_SECONDS = 60
 _TIMEOUT_S = 30
@@ -26,8 +28,8 @@ _WITH_SUBGROUPS = 254  # the systemd that knows DelegateSubgroup; an older one w
 class Service(NamedTuple):
     """What is to be started, and what it must find around it.
 
-    `path` is the PATH of the shell that installed the service: a manager's own is short, and a command that works
-    in the shell and not in the service is the oldest complaint about schedulers.
+    `path` is the PATH of the shell that installed the service, unless it is one of the system: a manager's own is
+    short, and a command that works in the shell and not in the service is the oldest complaint about schedulers.
     """
 
     program: tuple[str, ...]
@@ -204,7 +206,8 @@ def service_state(*, is_of_system: bool = False) -> ManagerAnswer:
     manager = manager_of(Path.home(), os.environ, is_of_system=is_of_system)
     name = terminal_safe(str(manager.file))
     if not os.path.lexists(manager.file):
-        return ManagerAnswer(1, "not installed; chronex service install sets it up")
+        option = " --system" if is_of_system else ""
+        return ManagerAnswer(1, f"not installed; chronex service install{option} sets it up")
     if not manager.is_installed:
         return ManagerAnswer(
             1, f"installed ({name}), but {manager.tool} is not on this machine, so nothing starts it"

@@ -16,6 +16,8 @@ from chronex.timing.zones import Zone, load_zone, utc_zone
 
 _CONCURRENCY = {"Allow": "allow", "Forbid": "skip", "Replace": "cancel_running"}
 _DEFAULT_BACKOFF_LIMIT = 6
+_UNREAD = "what stands after this fault could not be read"
+_TEMPLATE = "it is a template; import what it becomes: helm template CHART | chronex import k8s -"
 
 
 def read_cronjobs(text: str, zone: Zone) -> Import:
@@ -23,7 +25,7 @@ def read_cronjobs(text: str, zone: Zone) -> Import:
     roots, problem = read_yaml(text)
     found = Import("kubernetes", zone.name, {}, [], [])
     if problem is not None:
-        found.lost.append(Lost("the file", problem.message, "what stands after this fault could not be read"))
+        found.lost.append(Lost("the file", problem.message, _TEMPLATE if "{{" in text else _UNREAD))
     names = JobNames()
     for node in _cron_jobs(roots):
         entry = _cron_job(node, names)
@@ -54,13 +56,16 @@ def _cron_job(node: YamlMapping, names: JobNames) -> Imported | Lost:
     name, spec = _text(node, "metadata", "name") or "cronjob", node.mapping("spec")
     written = _text(spec, "schedule")
     schedule = _as_taken(written)
-    origin = f"CronJob {name}"
+    namespace = _text(node, "metadata", "namespace")
+    origin = f"CronJob {namespace}/{name}" if namespace else f"CronJob {name}"
     pattern = pattern_of(written, KUBERNETES)
     if spec is not None and schedule.startswith("@every "):
         table, lost = _table(spec, schedule)
         note = ("counts from when it is applied",)
         why = "an interval has no times to compare"
-        return Imported(names.give(name), origin, table, utc_zone(), differs=note, lost=tuple(lost), times=why)
+        return Imported(
+            names.give(name, namespace), origin, table, utc_zone(), differs=note, lost=tuple(lost), times=why
+        )
     if spec is None or pattern is None:
         return Lost(origin, " ".join(written.split()), "Kubernetes itself does not understand this schedule")
     zone_name = _text(spec, "timeZone")
@@ -71,7 +76,7 @@ def _cron_job(node: YamlMapping, names: JobNames) -> Imported | Lost:
     table, lost = _table(spec, f"TZ={zone.name} {schedule}")
     notes = () if zone_name else ("it has no timeZone: read in UTC, as most controllers do",)
     return Imported(
-        id=names.give(name),
+        id=names.give(name, namespace),
         origin=origin,
         table=table,
         zone=zone,
@@ -118,10 +123,11 @@ def _number(text: str) -> int | None:
 
 # What is carried over of a job, a pod and a container, and what says nothing to a command here. All else is named.
 _OF_THE_JOB = frozenset({"template", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished", "selector"})
-_OF_THE_POD = frozenset({"containers", "restartPolicy", "imagePullSecrets", "serviceAccount", "enableServiceLinks"})
+_OF_THE_POD = frozenset({"containers", "restartPolicy", "imagePullSecrets", "serviceAccount", "enableServiceLinks",
+                         "terminationGracePeriodSeconds"})  # fmt: skip
 _OF_THE_CONTAINER = frozenset({"name", "image", "imagePullPolicy", "command", "args", "env", "terminationMessagePath",
                                "terminationMessagePolicy"})  # fmt: skip
-_ORDINARY = ("1", "NonIndexed", "false", "ClusterFirst", "default-scheduler", "30", "", "null", "~")
+_ORDINARY = ("1", "NonIndexed", "false", "ClusterFirst", "default-scheduler", "", "null", "~")
 _REFERENCE = re.compile(r"(?<!\$)\$\([A-Za-z_][A-Za-z0-9_.-]*\)")
 
 
@@ -148,6 +154,8 @@ def _containers(job: YamlMapping | None, table: dict[str, Any]) -> list[str]:
     template = job.mapping("template") if job else None
     pod = template.mapping("spec") if template else None
     containers = [node for node in (pod.sequence("containers") if pod else []) if isinstance(node, YamlMapping)]
+    if (grace := _number(_text(pod, "terminationGracePeriodSeconds"))) is not None:
+        table["grace_period"] = f"{grace}s"
     lost = [f"the image {_text(node, 'image')}: its command runs on this machine" for node in containers]
     lost += _left_behind(job, _OF_THE_JOB, "the job")
     lost += _left_behind(pod, _OF_THE_POD, "the pod")

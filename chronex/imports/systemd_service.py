@@ -3,6 +3,7 @@ named: a unit has some two hundred settings, and none of them may go without a w
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -56,6 +57,16 @@ _FINE = {
     "Type": ("oneshot", "simple", "exec"), "RemainAfterExit": ("no", "false"), "Restart": ("no",),
     "StandardOutput": _OUTPUT, "StandardError": _OUTPUT,
 }  # fmt: skip
+_OFF = ("no", "false", "off", "0")
+_SANDBOXES = (
+    "Private",
+    "Protect",
+    "Restrict",
+    "NoNewPrivileges",
+    "LockPersonality",
+    "MemoryDenyWrite",
+    "DynamicUser",
+)
 # Units that a service takes along with its start; targets and slices of a machine that is up are there.
 _STARTED_WITH_IT = ("Requires", "Requisite", "BindsTo", "Wants", "Upholds")
 # Of [Unit]: what must hold, what follows, and what bounds its starts.
@@ -120,7 +131,9 @@ def unit_conditions(unit: Section) -> Iterator[str]:
     """What [Unit] of a service asks for before it starts, or sets off when it has ended."""
     for key, values in unit.items():
         if key.startswith(("Condition", "Assert")) or key in _OF_THE_UNIT:
-            yield from (f"{key}={value} has no equivalent" for value in values if value not in ("0", "none"))
+            is_of_shutdown = key == "Conflicts" and all(unit.endswith(".target") for unit in " ".join(values).split())
+            left = () if is_of_shutdown else (value for value in values if value not in ("0", "none"))
+            yield from (f"{key}={value} has no equivalent" for value in left)
         elif key in _STARTED_WITH_IT:
             units = [unit for value in values for unit in value.split() if not unit.endswith(_REACHED_AT_BOOT)]
             yield from (f"{key}={unit}: systemd starts it along with this unit, here nobody does" for unit in units)
@@ -351,10 +364,11 @@ def _ends(section: Section, table: dict[str, Any]) -> Iterator[str]:
     if _last(section, "KillMode") not in _KEEPS_WHAT_IS_LEFT:
         table["leftovers"] = "kill"
     words = [word for line in section.get("SuccessExitStatus", []) for word in line.split()]
-    codes = sorted({int(word) for word in words if word.isdecimal() and int(word) < 256} - {0})
+    found = {word: int(word) if word.isdecimal() else getattr(os, f"EX_{word}", None) for word in words}
+    codes = sorted({code for code in found.values() if code is not None and 0 < code < 256})
     if codes:
         table["success_codes"] = [0, *codes]
-    yield from (f"SuccessExitStatus={word}: not a number" for word in words if not word.isdecimal())
+    yield from (f"SuccessExitStatus={word}: no exit code" for word, code in found.items() if code is None)
 
 
 def _limits(section: Section, table: dict[str, Any]) -> Iterator[str]:
@@ -388,8 +402,13 @@ def _unread(section: Section) -> Iterator[str]:
     left = [
         f"{key}={values[-1]}"
         for key, values in section.items()
-        if values and key not in _READ | _HARMLESS and values[-1].lower() not in _FINE.get(key, ())
+        if values and key not in _READ | _HARMLESS and not _is_usual(key, values[-1].lower())
     ]
     yield from (f"{setting} has no equivalent" for setting in left[:_MOST_SHOWN])
     if len(left) > _MOST_SHOWN:
         yield f"{', '.join(setting.partition('=')[0] for setting in left[_MOST_SHOWN:])}: no equivalent"
+
+
+def _is_usual(key: str, value: str) -> bool:
+    """What every command has that is started by a scheduler, and a sandbox that is switched off."""
+    return value in _FINE.get(key, ()) or (value in _OFF and key.startswith(_SANDBOXES))

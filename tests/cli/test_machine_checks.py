@@ -39,6 +39,11 @@ from tests.cli.conftest import Chronex
         ("echo 'rm -rf; tool'", []),
         ("a\nb", ["a", "b"]),
         ("unbalanced 'quote", []),
+        ("if [ -x /opt/check ] && [ $(date +%d) -le 7 ]; then /opt/check --all; fi", ["date", "/opt/check"]),
+        ("dump > db-$(date +%F).sql.gz && tidy", ["dump", "date", "tidy"]),
+        ("$(pick) -n one | (cd /x; a -b); c $(d $(e) f) g", ["pick", "a", "c", "d", "e"]),
+        ("case $x in a) one -x;; b) two;; esac", ["one", "two"]),
+        ("a $((1 + 2)) b; diff <(x y) <(z)", ["a", "diff", "x", "z"]),
         ("", []),
     ],
 )

@@ -6,12 +6,15 @@ has not worked.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import resource
 import socket
 import sys
+import termios
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -105,6 +108,49 @@ def key_of_the_daemon() -> bool:
     return bool(LIBC.syscall(FACTS["keyctl"], search, session, b"user", b"chronex-probe", 0) >= 0)
 
 
+def memory_of_the_keeper() -> bool:
+    """By the call that needs no file of /proc: eight bytes of its program."""
+    with open(f"/proc/{KEEPER}/maps") as maps:
+        start = int(maps.readline().partition("-")[0], 16)
+    kept = ctypes.create_string_buffer(8)
+    own, theirs = (ctypes.c_size_t * 2)(ctypes.addressof(kept), 8), (ctypes.c_size_t * 2)(start, 8)
+    return bool(LIBC.process_vm_readv(KEEPER, own, 1, theirs, 1, 0) == 8)
+
+
+def first_to_be_killed() -> bool:
+    """As the choice of the kernel that is out of memory. What is written counts when it has arrived."""
+    descriptor = os.open(f"/proc/{KEEPER}/oom_score_adj", os.O_RDWR)
+    try:
+        return os.write(descriptor, os.read(descriptor, 16)) > 0
+    finally:
+        os.close(descriptor)
+
+
+def watched(path: Path) -> bool:
+    watcher = LIBC.inotify_init()
+    return bool(LIBC.inotify_add_watch(watcher, os.fsencode(path), 0xFFF) >= 0)
+
+
+def typed() -> bool:
+    """Into the terminal of whoever started the scheduler."""
+    return fcntl.ioctl(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY), termios.TIOCSTI, b"#") is not None
+
+
+def capabilities() -> list[str]:
+    """Those that it has, may take, and hands on, as numbers; which it could ever have is bounded by who it is."""
+    lines = (line.split() for line in Path("/proc/self/status").read_text().splitlines())
+    kinds = ("CapInh:", "CapPrm:", "CapEff:", "CapAmb:")
+    return [str(int(words[1], 16)) for words in lines if words[:1] and words[0] in kinds]
+
+
+def every_command_line() -> bytes:
+    found = b""
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            found += Path(f"/proc/{name}/cmdline").read_bytes()
+    return found
+
+
 # What root can do, so that each of these tries is known to work where nothing stops it.
 TRIES: dict[str, Callable[[], object]] = {
     "be root by setuid": lambda: in_child(lambda: os.setuid(0)),
@@ -143,6 +189,11 @@ TRIES: dict[str, Callable[[], object]] = {
     "see where the daemon is": lambda: os.readlink(f"/proc/{DAEMON}/cwd"),
     "borrow a descriptor of the keeper": lent_descriptor,
     "trace the other": lambda: in_child(lambda: attached(VICTIM)),
+    "read the keeper's memory by a call": memory_of_the_keeper,
+    "choose the keeper for the kernel to kill": first_to_be_killed,
+    "watch the logs": lambda: watched(STORE / "logs"),
+    "watch the keeper's files": lambda: os.listdir(f"/proc/{KEEPER}/map_files"),
+    "signal the keeper's group": lambda: os.killpg(os.getpgid(KEEPER), 0),
     "signal the keeper": lambda: os.kill(KEEPER, 0),
     "signal the daemon": lambda: os.kill(DAEMON, 0),
     "signal the other": lambda: os.kill(VICTIM, 0),
@@ -168,6 +219,10 @@ FOUND: dict[str, Callable[[], object]] = {
         fd for fd in map(int, os.listdir("/proc/self/fd")) if fd > 2 and os.path.exists(f"/proc/self/fd/{fd}")
     ],
     "its start barrier or its order": lambda: [fd for fd in (3, 4, 5) if os.path.exists(f"/proc/self/fd/{fd}")],
+    "a terminal to type into": typed,
+    "a standard input that is more than nothing": lambda: os.readlink("/proc/self/fd/0") != os.devnull,
+    "a capability that is left": lambda: os.geteuid() != 0 and any(map(int, capabilities())),
+    "a command line with a secret": lambda: b"of-the-victim" in every_command_line(),
     "a terminal": lambda: os.close(os.open("/dev/tty", os.O_RDWR)),
     "the session of the keeper": lambda: os.getsid(0) == os.getsid(KEEPER),
     "the group of the keeper": lambda: os.getpgrp() == os.getpgid(KEEPER),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -98,6 +99,29 @@ def test_whatever_a_pod_says_that_no_command_has_is_told() -> None:
         "the variable MODE: Kubernetes puts other variables into full-$(TOKEN)-$$(X), here it stays",
         "the variable TOKEN comes from the cluster: set it in env or secrets", "lifecycle of the container report",
     )  # fmt: skip
+
+
+def test_a_cronjob_of_another_namespace_has_its_name_before_it_and_a_pod_its_time_to_end() -> None:
+    prod = CRONJOB.replace("metadata:", "metadata:\n  namespace: prod", 1)
+    pod = "          terminationGracePeriodSeconds: 120\n          containers:"
+    text = f"{prod}\n---\n{prod.replace(': prod', ': staging').replace('          containers:', pod)}"
+    first, second = read_cronjobs(text, BERLIN).jobs
+    assert [first.id, second.id] == ["nightly-report", "staging-nightly-report"]
+    assert second.origin == "CronJob staging/nightly-report"
+    assert (first.table.get("grace_period"), second.table["grace_period"]) == (None, "120s")
+
+
+def test_a_template_that_was_not_rendered_is_told_as_such_and_nothing_is_written(
+    chronex: Chronex, tmp_path: Path
+) -> None:
+    """It wrote a file without a job, and with --force over one that had some."""
+    written = tmp_path / "jobs.toml"
+    written.write_text("# mine\n")
+    text = "{{- if .Values.on }}\nkind: CronJob\nmetadata:\n  name: {{ .Values.name }}\n{{- end }}\n"
+    done = chronex("import", "k8s", "-", "-o", str(written), "--force", stdin=text)
+    assert (done.code, written.read_text()) == (1, "# mine\n")
+    assert "it is a template; import what it becomes: helm template CHART | chronex import k8s -" in done.out
+    assert done.out.endswith("jobs.toml was not written: there is no job for it\n")
 
 
 def test_a_list_and_several_documents_are_read() -> None:

@@ -389,9 +389,19 @@ def test_a_command_whose_failure_does_not_count_does_not_run_after_one_that_fail
 
 
 def test_exit_codes_that_are_a_success_come_along(tmp_path: Path) -> None:
-    service = "ExecStart=/bin/x\nSuccessExitStatus=1 143\nSuccessExitStatus=0 SIGKILL"
+    service = "ExecStart=/bin/x\nSuccessExitStatus=1 143\nSuccessExitStatus=0 DATAERR SIGKILL"
     (job,) = written(tmp_path, "OnCalendar=daily", service).jobs
-    assert (job.table["success_codes"], job.lost) == ([0, 1, 143], ("SuccessExitStatus=SIGKILL: not a number",))
+    assert (job.table["success_codes"], job.lost) == ([0, 1, 65, 143], ("SuccessExitStatus=SIGKILL: no exit code",))
+
+
+@pytest.mark.parametrize(
+    ("line", "is_lost"),
+    [("PrivateDevices=no", False), ("NoNewPrivileges=false", False), ("ProtectSystem=full", True), ("PrivateTmp=yes", True),
+     ("RestrictRealtime=off", False), ("IgnoreSIGPIPE=no", True)],
+)  # fmt: skip
+def test_a_sandbox_that_is_switched_off_is_no_loss(tmp_path: Path, line: str, is_lost: bool) -> None:
+    (job,) = written(tmp_path, "OnCalendar=daily", f"ExecStart=/bin/x\n{line}").jobs
+    assert job.lost == ((f"{line} has no equivalent",) if is_lost else ())
 
 
 def test_a_service_of_a_user_begins_at_home_and_has_no_path_of_the_system(tmp_path: Path) -> None:
@@ -414,7 +424,7 @@ def test_every_setting_of_a_timer_is_carried_over_or_told(tmp_path: Path, line: 
     assert [lost.text for lost in written(tmp_path, f"OnCalendar=daily\n{line}").lost] == ([line] if is_lost else [])
 
 
-@pytest.mark.parametrize(("line", "is_lost"), [("StartLimitBurst=1", True), ("StartLimitIntervalSec=0", False),
+@pytest.mark.parametrize(("line", "is_lost"), [("StartLimitBurst=1", True), ("Conflicts=shutdown.target x.target", False), ("Conflicts=x.service", True), ("StartLimitIntervalSec=0", False),
                                                ("JobTimeoutSec=5min", True), ("SuccessAction=poweroff", True)])  # fmt: skip
 def test_what_bounds_the_starts_of_a_service_is_told(tmp_path: Path, line: str, is_lost: bool) -> None:
     (tmp_path / "job.timer").write_text("[Timer]\nOnCalendar=daily\n")

@@ -90,7 +90,7 @@ def run_import(source: str, paths: list[str], options: ImportOptions) -> int:
         raise UsageError(f"nothing to import: no {source} schedule was found")
     now_s = read_instant(options.now, zone, "--now") // 1000
     found, proven = prove(found, now_s)
-    if not options.check:
+    if not options.check and found.jobs:
         text = with_accepted_warnings(job_file_text(with_shared_defaults(found)), found.timezone, now_s)
         _write(text, options.output, options.force)
     _report(found, proven, options)
@@ -110,7 +110,8 @@ def _report(found: Import, proven: Sequence[Proven], options: ImportOptions) -> 
         show(line)
     if not options.check and not to_stdout:
         name = terminal_safe(options.output)
-        out(f"wrote {name}; try it with: chronex apply {name} --dry-run")
+        done = f"wrote {name}; try it with: chronex apply {name} --dry-run"
+        out(done if found.jobs else f"{name} was not written: there is no job for it")
 
 
 def _write(text: str, output: str, force: bool) -> None:

@@ -64,11 +64,11 @@ def service_status(system: System = False) -> int:
 
 def run_install(config: str | None, store: str | None, *, dry_run: bool, no_start: bool, system: bool = False) -> int:
     """Write the unit and start it. Repeating it brings the unit up to date."""
-    from chronex.cli.service_units import Service, manager_of
+    from chronex.cli.service_units import SYSTEM_PATH, Service, manager_of
 
     location = store_location(store)
     job_file: Path | None = job_file_path(config).absolute()
-    if job_file is not None and not job_file.is_file():
+    if job_file is not None and not (job_file.is_file() or job_file.is_dir()):
         if isinstance(location, Path) or is_named(config):
             raise UsageError(
                 f"no job file at {terminal_safe(str(job_file))}; chronex init --config writes a starter there"
@@ -78,7 +78,7 @@ def run_install(config: str | None, store: str | None, *, dry_run: bool, no_star
         program=program(),
         job_file=job_file,
         store=_named_store(location),
-        path=os.environ.get("PATH", os.defpath),
+        path=SYSTEM_PATH if system else os.environ.get("PATH", os.defpath),
         log=_log_of(location),
         environment=() if isinstance(location, Path) else _of_node(os.environ),
     )

@@ -53,6 +53,27 @@ def test_installing_again_changes_nothing_but_the_time(chronex: Chronex, home: P
     assert (home / UNIT).read_text() == before
 
 
+def test_a_directory_of_job_files_is_installed_as_one(chronex: Chronex, home: Path) -> None:
+    """As docs/migrating.md has it; it was refused, with the words that there is no job file at its place."""
+    (home / "conf.d").mkdir()
+    done = service(chronex, home, "install", "--config", str(home / "conf.d"), "--dry-run")
+    assert (done.code, str(home / "conf.d") in done.out) == (0, True), done.err
+
+
+def test_a_service_of_the_system_has_a_path_of_the_system(chronex: Chronex, home: Path) -> None:
+    """It had that of the shell in which root had installed it, with the directories of root's home."""
+    own = service(chronex, home, "install", "--dry-run").out
+    assert f"PATH={home / 'bin'}" in own
+    of_system = service(chronex, home, "install", "--system", "--dry-run").out
+    assert (str(home / "bin") in of_system, "/usr/local/bin:/usr/sbin:/usr/bin" in of_system) == (False, True)
+
+
+def test_what_is_not_installed_is_said_with_the_command_for_it(chronex: Chronex, home: Path) -> None:
+    assert "chronex service install sets it up" in service(chronex, home, "status").out
+    if not Path("/etc/systemd/system/chronex.service").exists():
+        assert "chronex service install --system sets it up" in service(chronex, home, "status", "--system").out
+
+
 def test_a_refusal_is_told_in_the_managers_own_words(chronex: Chronex, home: Path) -> None:
     systemctl(home, "echo 'Failed to connect to bus' >&2; exit 1")
     done = service(chronex, home, "install")
