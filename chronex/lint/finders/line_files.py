@@ -151,7 +151,8 @@ class _CrontabReader:
             command = self._system_command(schedule, columns, columns_at)
         else:
             command = columns
-            self.found.findings.extend(own_crontab_columns(schedule, at, columns, columns_at, self.program))
+            line_end = self.line_end if match.end() == len(line) else ""
+            self.found.findings.extend(own_crontab_columns(schedule, at, columns, columns_at, self.program, line_end))
         self.found.findings.extend(
             long_command(command, start + len(line) - len(command), self.program, self.line_end)
         )
