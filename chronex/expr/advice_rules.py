@@ -116,10 +116,17 @@ W107 = _rule(
 W108 = _rule(
     "W108",
     "question mark read as *",
-    "Quartz writes ? for a day field that is left open; here that is *.",
+    "Quartz writes ? for a day field that is left open; here that is *. Quartz also counts weekdays from 1 for "
+    "Sunday, where 1 is Monday here: a number in a text that came from there means another day.",
     "0 9 ? * MON",
     "0 9 * * MON",
-    Message("'?' is Quartz's way to leave a day field open", "read as *", fix_is=SAME_MEANING),
+    {
+        "": Message("'?' is Quartz's way to leave a day field open", "read as *", fix_is=SAME_MEANING),
+        "numbered weekdays": Message(
+            "'?' is Quartz's way to leave a day field open, and there 1 is Sunday: in {text} 1 is Monday here",
+            "write weekdays by name",
+        ),
+    },
     silent_for=("kubernetes",),  # there the question mark is a part of the language
 )
 

@@ -20,7 +20,8 @@ from chronex.jobfile.notify_table import MOST_ADDRESSES, is_mail_address
 from chronex.lint.cron_grammar import CronField, CronReading, CronRefusal, read_schedule, wide_schedule
 from chronex.lint.cron_programs import DEBIAN, CronProgram
 from chronex.lint.cron_variables import CronVariable, read_variable
-from chronex.timing.zones import Zone, load_zone
+from chronex.lint.rules.zone_rules import name_in_crontab
+from chronex.timing.zones import Zone, load_zone, utc_zone
 
 # MAILTO of a crontab as channels: who was sent what commands printed is sent it again, and told of failures.
 
@@ -99,6 +100,7 @@ class _Context(NamedTuple):
     env: dict[str, str]
     zone: Zone
     file: CrontabFile
+    zone_of_machine: Zone
     zone_is_own: bool = False
     comment: tuple[str, ...] = ()
     # What MAILTO makes of `notify`; None where nobody is sent mail.
@@ -116,7 +118,7 @@ def read_crontab(
     found = Import("crontab", zone.name, {}, [], [], channels=mail.tables)
     mails_account = file.program.mails_account and file.host is not None and file.host.sends_mail
     pam = file.host.variables_for(file.program) if file.host is not None else PamVariables({})
-    names, context = names or JobNames(), _Context({}, zone, file, mails_account=mails_account, pam=pam)
+    names, context = names or JobNames(), _Context({}, zone, file, zone, mails_account=mails_account, pam=pam)
     faults, by_release = list[str](), list[str]()
     for number, line in enumerate(lines_of(text), 1):
         origin, stripped = file.line(number), line.strip()
@@ -208,12 +210,14 @@ def _with_variable(context: _Context, name: str, value: str, origin: str, lost: 
             Lost(origin, f"CRON_TZ={value}", f"{program.title} does not read it; the times are the machine's")
         )
         return context
+    if name == "CRON_TZ" and not value:
+        return context._replace(zone=context.zone_of_machine, zone_is_own=False)
     if name == "CRON_TZ":
         try:
-            return context._replace(zone=load_zone(value), zone_is_own=True)
+            return context._replace(zone=load_zone(name_in_crontab(value, program)), zone_is_own=True)
         except UnknownZoneError:
-            lost.append(Lost(origin, f"CRON_TZ={value}", "the zone is unknown here; times are read in the host's"))
-            return context
+            lost.append(Lost(origin, f"CRON_TZ={value}", "no zone has this name; the times below it are read in UTC"))
+            return context._replace(zone=utc_zone(), zone_is_own=True)
     if name in _CRON_SETTINGS:
         if value:
             lost.append(Lost(origin, f"{name}={value}", _CRON_SETTINGS[name]))

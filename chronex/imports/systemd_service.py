@@ -170,6 +170,8 @@ def _commands(section: Section, table: dict[str, Any]) -> Iterator[str]:
         if any(mark in _prefixes(text) for mark in "@+!"):
             yield f"{text}: {_prefixes(text)} before the command is not carried over"
     if _last(section, "Type") != "oneshot":
+        if sum(len(_separated(line)) for line in section.get("ExecStart", [])) > 1:
+            yield "systemd refuses a service of several ExecStart= that is not of Type=oneshot, and has not run it"
         for line in section.get("ExecStartPost", []):
             yield f"ExecStartPost={line}: systemd runs it when the command has begun, here it follows its end"
 

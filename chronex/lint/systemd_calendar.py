@@ -85,6 +85,7 @@ NICKNAMES = {
     "weekly": "Mon *-*-* 00:00:00",
     "yearly": "*-01-01 00:00:00",
     "annually": "*-01-01 00:00:00",
+    "anually": "*-01-01 00:00:00",  # as systemd once misspelt it, and goes on to read it
     "quarterly": "*-01,04,07,10-01 00:00:00",
     "semiannually": "*-01,07-01 00:00:00",
     "semi-annually": "*-01,07-01 00:00:00",

@@ -32,6 +32,7 @@ from chronex.expr.meaning import Cron, Every, Meaning, Once
 from chronex.expr.option_block import Fragment
 from chronex.expr.parser import Parsed
 from chronex.text.durations import MINUTE_MS, format_duration
+from chronex.text.terminal import quoted
 from chronex.timing.clock_changes import effect_of, wall_date
 from chronex.timing.dst import DstPolicy
 from chronex.timing.occurrences import Occurrences
@@ -170,7 +171,10 @@ class _Adviser:
     def _question_marks(self, cron: Cron) -> Iterator[Diagnostic]:
         for name, field in (("dayOfMonth", cron.day_of_month), ("dayOfWeek", cron.day_of_week)):
             if field.text == "?":
-                yield self._at_field(W108, name, fix="*")
+                # What has a Quartz mark may have Quartz's numbers too; without the mark nobody could tell any more.
+                is_numbered = re.search("(?<!#)[1-7]", cron.day_of_week.text) is not None
+                case, text = "numbered weekdays" if is_numbered else "", quoted(cron.day_of_week.text)
+                yield self._at_field(W108, name, case, fix="*", text=text)
 
     def _every_minute_of_an_hour(self, cron: Cron) -> Iterator[Diagnostic]:
         if not cron.minute.is_star or cron.hour.is_interval or (cron.has_seconds and cron.second.is_interval):

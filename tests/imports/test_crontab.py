@@ -115,6 +115,29 @@ def test_nothing_is_claimed_of_clock_changes_where_the_rule_of_the_cron_is_not_k
     assert sum("on which the clock is set is not known" in note for note in proven.job.notes) == notes
 
 
+@pytest.mark.parametrize(
+    ("value", "zone", "lost"),
+    [
+        ("Asia/Seoul", "Asia/Seoul", 0),
+        ("", "Europe/Berlin", 0),
+        ('""', "Europe/Berlin", 0),
+        ("Nope/Zone", "UTC", 1),
+        ("europe/berlin", "UTC", 1),
+        ("UTC-3", "Etc/GMT-3", 0),
+        (":Asia/Seoul", "Asia/Seoul", 0),
+    ],
+)
+def test_a_zone_is_the_one_that_cronie_takes_it_for(value: str, zone: str, lost: int) -> None:
+    """By its source, 1.7.2: an empty one is the machine's again; what the C library does not know is UTC."""
+    text = f"CRON_TZ=Asia/Tokyo\nCRON_TZ={value}\n0 9 * * * x\n"
+    found = read_crontab(text, BERLIN, CrontabFile(program=CRONIE))
+    written = "" if zone == BERLIN.name else f"TZ={zone} "
+    assert [(job.zone.name, job.table["schedule"]) for job in found.jobs] == [(zone, f"{written}0 9 * * *")]
+    assert len(found.lost) == lost
+    (site,) = lint_document(open_document("crontab", text), assume()._replace(cron=CRONIE)).sites
+    assert site.zone.name == zone
+
+
 def test_a_zone_that_the_cron_does_not_read_moves_nothing() -> None:
     text = "CRON_TZ=Asia/Tokyo\n0 9 * * * x\n"
     found = read_crontab(text, BERLIN, CrontabFile())

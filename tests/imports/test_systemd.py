@@ -314,6 +314,16 @@ def test_what_runs_beside_a_service_that_is_no_oneshot_is_told(tmp_path: Path) -
     assert job.lost == ()
 
 
+@pytest.mark.parametrize("service", ["ExecStart=/bin/a ; /bin/b", "ExecStart=/bin/a\nExecStart=/bin/b\nType=simple"])
+def test_a_service_of_several_commands_that_systemd_refuses_is_told(tmp_path: Path, service: str) -> None:
+    (job,) = written(tmp_path, "OnCalendar=daily", service).jobs
+    assert job.lost == (
+        "systemd refuses a service of several ExecStart= that is not of Type=oneshot, and has not run it",
+    )
+    (job,) = written(tmp_path, "OnCalendar=daily", f"{service}\nType=oneshot").jobs
+    assert job.lost == ()
+
+
 def test_conditions_of_the_timer_are_told_as_those_of_its_service(tmp_path: Path) -> None:
     (tmp_path / "job.timer").write_text("[Unit]\nConditionPathExists=/dev/nvme0\n[Timer]\nOnCalendar=daily\n")
     (tmp_path / "job.service").write_text("[Service]\nExecStart=/bin/true\n")

@@ -159,6 +159,14 @@ def test_a_line_without_a_command_is_told_as_its_cron_takes_it(program: CronProg
     assert words in found.message
 
 
+@pytest.mark.parametrize(
+    ("line", "is_taken"),
+    [("@hourly\n", True), ("@hourly \r\n", True), ("@hourly\r\n", False), ("\t* * * * *\r\n", True)],
+)
+def test_a_carriage_return_is_a_part_of_a_nickname_without_a_command(line: str, is_taken: bool) -> None:
+    assert is_refused(line, DEBIAN) is not is_taken
+
+
 def test_an_empty_value_is_put_into_quotes() -> None:
     document = open_document("crontab", "MAILTO=\n17 4 * * * /bin/x\n")
     assert fixed(document, assume()._replace(cron=DEBIAN)).text == 'MAILTO=""\n17 4 * * * /bin/x\n'

@@ -70,6 +70,22 @@ def test_each_surprise_has_its_warning(text: str, expected: list[tuple[str, str,
 
 
 @pytest.mark.parametrize(
+    ("text", "is_told"),
+    [
+        ("0 0 9 ? * 2-6", True),
+        ("0 9 ? * 6L", True),
+        ("0 9 ? * 2#1", True),
+        ("0 9 ? * MON#1", False),
+        ("0 9 5 * ?", False),
+    ],
+)
+def test_numbers_of_weekdays_beside_a_mark_of_quartz_are_told_and_the_mark_is_kept(text: str, is_told: bool) -> None:
+    """There 2-6 is Monday to Friday; without the mark nobody could tell where the numbers came from."""
+    (found,) = (d for d in chronex.validate(text).warnings if d.code == "W108")
+    assert ("there 1 is Sunday" in found.message, found.is_fix_safe) == (is_told, not is_told)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "0 9 * * MON-FRI", "*/5 * * * *", "*/15 9-17 * * *", "0 0 1 * *", "0 0 L * *", "0 0 28 * *", "@daily", "@weekly",

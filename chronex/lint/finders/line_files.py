@@ -34,7 +34,7 @@ from chronex.lint.rules.refusals import (
     sixth_column,
     star_for_a_command,
 )
-from chronex.lint.rules.zone_rules import posix_zone, zone_of_crontab
+from chronex.lint.rules.zone_rules import name_in_crontab, zone_of_crontab
 from chronex.lint.source_files import ARGUMENTS, Document, is_template
 from chronex.timing.zones import load_zone
 
@@ -60,7 +60,7 @@ class _CrontabReader:
     def __init__(self, document: Document, zone: ZoneNote, program: CronProgram, has_user: bool) -> None:
         self.document = document
         self.text = document.text
-        self.zone = zone
+        self.zone = self.zone_of_machine = zone
         self.program = program
         self.host = CRON_HOSTS[program.key]
         self.has_user = has_user
@@ -123,7 +123,10 @@ class _CrontabReader:
         if name == "TZ":
             self.found.findings.append(zone_for_commands_only(*place))
             return
-        name = posix_zone(value) or value.removeprefix(":")
+        if not value:
+            self.zone = self.zone_of_machine
+            return
+        name = name_in_crontab(value, self.program)
         self.found.findings.extend(zone_of_crontab(value, name, at, self.program.title))
         try:
             self.zone = ZoneNote(load_zone(name).name, f"from CRON_TZ above it, which {self.program.title} reads")
@@ -148,7 +151,8 @@ class _CrontabReader:
             command = self._system_command(schedule, columns, columns_at)
         else:
             command = columns
-            self.found.findings.extend(own_crontab_columns(schedule, at, columns, columns_at, self.program))
+            line_end = self.line_end if match.end() == len(line) else ""
+            self.found.findings.extend(own_crontab_columns(schedule, at, columns, columns_at, self.program, line_end))
         self.found.findings.extend(
             long_command(command, start + len(line) - len(command), self.program, self.line_end)
         )

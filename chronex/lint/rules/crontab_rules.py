@@ -100,16 +100,20 @@ W148 = Rule(
 
 
 def own_crontab_columns(
-    schedule: str, at: int, command: str, command_at: int, program: CronProgram
+    schedule: str, at: int, command: str, command_at: int, program: CronProgram, line_end: str
 ) -> Iterator[LintFinding]:
-    """E136 and W148 in a user's own crontab, which has no user column."""
+    """E136 and W148 in a user's own crontab, which has no user column.
+
+    A carriage return that directly follows a nickname is a part of it.
+    """
     rest = command.removeprefix("root ").lstrip()
     if command.startswith("root ") and rest.startswith("/"):
         edit = Edit(command_at, command_at + len(command) - len(rest), "")
         fix = Fix("remove the user", (edit,))
         yield finding(W148, command_at, command_at + 4, fix=fix)
     elif not command.strip() and _is_whole(schedule):
-        case = "empty command" if program in (DEBIAN, BSD) else "no command"
+        is_taken = program in (DEBIAN, BSD) and not (line_end and schedule.startswith("@"))
+        case = "empty command" if is_taken else "no command"
         yield finding(E136, at, at + len(schedule), case, host=program.title)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from chronex.errors import UnknownZoneError
 from chronex.expr.diagnostics import INFO, WARNING, Message, Rule
 from chronex.expr.syntax_rules import E011
+from chronex.lint.cron_programs import SUPERCRONIC, CronProgram
 from chronex.lint.findings import Edit, Fix, LintFinding, ScheduleSite, finding
 from chronex.lint.rules import cronjob
 from chronex.text.terminal import quoted
@@ -84,6 +85,11 @@ def posix_zone(name: str) -> str | None:
     if match is None or int(match[2]) > (14 if match[1] == "-" else 12):
         return None
     return f"Etc/GMT{match[1] or '+'}{int(match[2])}"
+
+
+def name_in_crontab(value: str, program: CronProgram) -> str:
+    """The zone that a value of CRON_TZ names: the C library also knows offsets, and a colon in front."""
+    return value if program is SUPERCRONIC else posix_zone(value) or value.removeprefix(":")
 
 
 def zone_of_crontab(written: str, name: str, start: int, host: str) -> Iterator[LintFinding]:
