@@ -21,7 +21,8 @@ _END_FROZEN = (
     "SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity AS a WHERE a.pid <> pg_backend_pid() "
     "AND a.datname = current_database() AND a.state <> 'idle' AND a.wait_event_type = 'Client' "
     "AND greatest(a.query_start, a.state_change) < clock_timestamp() - %s::interval "
-    "AND EXISTS (SELECT FROM pg_locks AS l WHERE l.pid = a.pid AND l.granted AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.objid = 1 "
+    "AND EXISTS (SELECT FROM pg_locks AS l WHERE l.pid = a.pid AND l.granted "
+    "AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.objid = 1 "
     "AND l.classid = (hashtext(%s)::bigint & 4294967295)::oid)"
 )
 
