@@ -29,6 +29,7 @@ from chronex.errors import (
     StoreRefusedError,
     StoreRightError,
 )
+from chronex_store.postgres import pg_arrays
 from chronex_store.postgres.pg_address import PostgresAddress
 
 # The clock of the database: one for all machines, whatever their own clocks say.
@@ -379,6 +380,7 @@ class Connections:
         except UnicodeError:
             raise StoreRefusedError(f"{self.address.shown}: the address is not plain text") from None
         made.hearing = self._hearing
+        pg_arrays.teach(made)
         if made.info.server_version < OLDEST_SERVER:
             major, oldest = made.info.server_version // 10_000, OLDEST_SERVER // 10_000
             made.close()

@@ -1,9 +1,10 @@
 """A node that stands still while it sends: a stopped process, a frozen machine.
 
-The server ends a transaction whose client is idle between two rounds. In the middle of one, when some of its
-statements have come and their end has not, it waits without any limit, with all locks held. So those who wait for
-these locks look for such a client, and end its session: the server takes back what it had begun, and who wakes from
-standing still finds its connection closed.
+The server is asked to end a transaction whose client is idle. It counts from the end of a round to the next word of
+the client, and the client library ends each pipeline with one more word, which ends that count and does nothing else;
+where some statements of a round have come and its end has not, it does not count at all. Either way it would wait
+without any limit, with all locks held. So those who wait for these locks look for such a client, and end its session:
+the server takes back what it had begun, and who wakes from standing still finds its connection closed.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ from chronex_store.postgres.pg_connections import LONGEST_IDLE, Connection
 # store's lock, and nobody else does.
 _END_FROZEN = (
     "SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity AS a WHERE a.pid <> pg_backend_pid() "
-    "AND a.datname = current_database() AND a.state = 'active' AND a.wait_event_type = 'Client' "
-    "AND a.query_start < clock_timestamp() - %s::interval AND EXISTS (SELECT FROM pg_locks AS l "
-    "WHERE l.pid = a.pid AND l.granted AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.objid = 1 "
+    "AND a.datname = current_database() AND a.state <> 'idle' AND a.wait_event_type = 'Client' "
+    "AND greatest(a.query_start, a.state_change) < clock_timestamp() - %s::interval "
+    "AND EXISTS (SELECT FROM pg_locks AS l WHERE l.pid = a.pid AND l.granted "
+    "AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.objid = 1 "
     "AND l.classid = (hashtext(%s)::bigint & 4294967295)::oid)"
 )
 
 
 def end_frozen(connection: Connection, schema: str) -> bool:
-    """End the sessions that hold the store and whose clients say nothing in the middle of a round; any?"""
+    """End the sessions that hold the store and whose clients say nothing in the middle of a transaction; any?"""
     with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
         found = connection.execute(_END_FROZEN, (LONGEST_IDLE, schema)).fetchall()
         return any(is_ended for (is_ended,) in found)

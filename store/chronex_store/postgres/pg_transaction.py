@@ -17,6 +17,7 @@ from chronex.storage import keys
 from chronex.storage.codec import decode, encode, payload_of, with_header
 from chronex.storage.ports import SCAN_LIMIT, ClaimedDue, HeldGroups, OwnerCounts, Row
 from chronex.storage.scopes import shared_group
+from chronex_store.postgres.pg_arrays import ArrayColumn
 from chronex_store.postgres.pg_known_rows import KnownRows, OrderedRows, Query, of_jobs
 from chronex_store.postgres.pg_scopes import HeldScope, counting
 from chronex_store.postgres.pg_tables import EVENTS, TABLES, RowTable, table_of
@@ -272,7 +273,7 @@ def flush(writes: OrderedRows) -> Iterator[Statement]:
         if kept:
             yield _upsert(table), _arrays(table, kept)
         if removed:
-            yield f"DELETE FROM {table.name} WHERE key = ANY(%b::bytea[])", (removed,)
+            yield f"DELETE FROM {table.name} WHERE key = ANY(%b::bytea[])", (ArrayColumn("bytea", removed),)
     head = writes.rows.get(keys.JOURNAL_HEAD)
     if appended:
         appended.sort()
@@ -288,18 +289,19 @@ def _last(head: bytes) -> int:
     return found.last
 
 
-def _arrays(table: RowTable, rows: list[tuple[bytes, bytes]]) -> tuple[list[Any], ...]:
-    """One list for each column: the key, the value, and what the table shows of the record."""
+def _arrays(table: RowTable, rows: list[tuple[bytes, bytes]]) -> tuple[ArrayColumn, ...]:
+    """The columns: the key, the value, and what the table shows of the record."""
     stored = [stored_event(key, value) if table is EVENTS else value for key, value in rows]
     shown = [table.values_of(key, value) for key, value in rows]
     columns = [list(column) for column in zip(*shown, strict=True)] if table.columns else []
-    return ([key for key, _ in rows], stored, *columns)
+    types = ["bytea", "bytea", *(column.type for column in table.columns)]
+    return tuple(map(ArrayColumn, types, ([key for key, _ in rows], stored, *columns)))
 
 
 @lru_cache
 def _upsert(table: RowTable) -> str:
     names = ["value", *(column.name for column in table.columns)]
-    arrays = ["%b::bytea[]", "%b::bytea[]", *(f"%s::{column.type}[]" for column in table.columns)]
+    arrays = ["%b::bytea[]", "%b::bytea[]", *(f"%b::{column.type}[]" for column in table.columns)]
     updated = ", ".join(f"{name} = excluded.{name}" for name in names)
     return (
         f"INSERT INTO {table.name} (key, {', '.join(names)}) SELECT * FROM unnest({', '.join(arrays)}) "
@@ -310,7 +312,7 @@ def _upsert(table: RowTable) -> str:
 @lru_cache
 def _append() -> str:
     names = ["value", *(column.name for column in EVENTS.columns)]
-    arrays = ["%b::bytea[]", *(f"%s::{column.type}[]" for column in EVENTS.columns)]
+    arrays = ["%b::bytea[]", *(f"%b::{column.type}[]" for column in EVENTS.columns)]
     return (
         "WITH head AS (UPDATE journal_head SET last = last + %s RETURNING last) "
         f"INSERT INTO event (key, {', '.join(names)}) "

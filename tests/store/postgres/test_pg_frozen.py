@@ -1,4 +1,4 @@
-"""A node that is stopped in the middle of what it sends holds its locks, and the server waits for the rest for ever."""
+"""A node that is stopped in the middle of a transaction holds its locks, and the server waits for the rest for ever."""
 
 from __future__ import annotations
 
@@ -55,6 +55,19 @@ def test_a_node_that_stands_still_while_it_sends_holds_the_others_up_for_seconds
 ) -> None:
     with pytest.raises(psycopg.OperationalError), sent_in_part(store, lock):
         store.update(write)
+    assert store.view(lambda tx: tx.get(KEY)) == b"1"
+
+
+@pytest.mark.parametrize("lock", [ALONE, WITH_OTHERS])
+def test_so_does_one_that_stands_still_between_two_rounds(store: PostgresStore, lock: str) -> None:
+    """The server's own limit for idle transactions is over with the request to flush that ends each pipeline."""
+    with Connections(store.address).connect() as frozen:
+        with frozen.pipeline():
+            frozen.execute("BEGIN")
+            frozen.execute(lock)
+        store.update(write)
+        with pytest.raises(psycopg.OperationalError):
+            frozen.execute("COMMIT")
     assert store.view(lambda tx: tx.get(KEY)) == b"1"
 
 
