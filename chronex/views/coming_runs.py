@@ -183,7 +183,7 @@ def startable(job: Job, from_ms: int, now_ms: int, not_before_ms: int | None = N
     is_plain = starts_at_nominal_times(job)
     lead = lead_ms(job)
     nominal: int | None = from_ms
-    barred, barred_from = 0, from_ms
+    barred, barred_from, barred_until = 0, from_ms, from_ms
     while nominal is not None and barred < MOST_BARRED:
         if job.progress.decided and job.progress.was_decided(nominal):
             nominal = schedule_of(job).next(nominal)
@@ -195,9 +195,11 @@ def startable(job: Job, from_ms: int, now_ms: int, not_before_ms: int | None = N
             yield run._replace(due_ms=max(run.due_ms, not_before_ms)) if not_before_ms is not None else run
             nominal = schedule_of(job).next(nominal)
         else:
-            barred_from = run.due_ms if barred == 0 else min(barred_from, run.due_ms)
-            barred += 1
             free = not_yet if not_yet is not None else _free_from(job, run)
+            # Between two blackouts a run may start: each is passed over for itself.
+            is_same = barred > 0 and free == barred_until
+            barred_from, barred_until = min(barred_from, run.due_ms) if is_same else run.due_ms, free
+            barred += 1
             # A spread may put a later instant before what bars this one: as far as it reaches, one by one.
             is_certain = not_yet is not None or nominal - lead >= barred_from or barred > MOST_BARRED // 2
             nominal = schedule_of(job).next(max(nominal, free - widest_ms(job) - 1) if is_certain else nominal)

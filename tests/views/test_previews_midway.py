@@ -229,7 +229,7 @@ def test_what_is_said_in_the_middle_of_a_life_is_what_happens(seed: int) -> None
     check(seed)
 
 
-@pytest.mark.parametrize("seed", [3, 13, 32, 35, 6173])
+@pytest.mark.parametrize("seed", [3, 13, 32, 35, 6173, 8731])
 def test_what_is_said_before_the_next_tick_or_scheduler_is_what_happens(seed: int) -> None:
     check(seed, is_undecided=True)
 
