@@ -44,7 +44,8 @@ class TimelineView(View):
         span = zoom_text(state.window)
         more = f", without {count(state.lanes_left_out, 'job')} that run later" if state.lanes_left_out else ""
         table.border_title = empty.border_title = f"Timeline  {span} before and after {self._middle()}{more}"
-        table.border_subtitle = legend(signs_of_lanes(state.glyphs, state.lanes), table.size.width - 6)
+        signs = signs_of_lanes(state.glyphs, state.lanes, is_watched=state.display.is_watched)
+        table.border_subtitle = legend(signs, table.size.width - 6)
         if has_lanes:
             table.show(LanesTable(state.lanes, state.window, state.display))
         else:

@@ -10,7 +10,7 @@ from chronex.text.durations import brief_duration
 from chronex.text.terminal import terminal_safe
 from chronex.timing.zones import Zone
 from chronex.views.graph_drawing import draw
-from chronex.views.job_graph import JobGraph
+from chronex.views.job_graph import UNKNOWN_STATE, JobGraph
 
 _MOST_COLUMNS = 120
 _COLOURS = {
@@ -20,6 +20,7 @@ _COLOURS = {
     "failed": "red",
     "dlq": "red",
     "retry": "yellow",
+    UNKNOWN_STATE: "yellow",
     "canceled": "yellow",
     "skipped": "dim",
     "scheduled": "dim",
@@ -50,7 +51,8 @@ def _run(graph: JobGraph, zone: Zone) -> str:
     one = graph.occurrence
     if one is None:
         return "has not run yet"
-    return f"{one.state.value}, its run of {time_text(one.nominal_ms, zone)}"
+    is_unknown = any(step.state == UNKNOWN_STATE for step in graph.steps)
+    return f"{UNKNOWN_STATE if is_unknown else one.state.value}, its run of {time_text(one.nominal_ms, zone)}"
 
 
 def graph_json(graph: JobGraph) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from chronex.text.durations import DAY_MS
 from chronex.timing.job_schedule import runs_at_start, schedule_of
 from chronex.timing.zones import Zone, load_zone
 from chronex.views.coming_runs import ForecastRun, forecast_job, in_order_of_start, may_wait_for, runs_left
-from chronex.views.known_runs import drawn_runs
+from chronex.views.known_runs import beside_records, drawn_runs
 from chronex.views.source_changes import changed_groups
 
 DEFAULT_DAYS = 7
@@ -82,12 +82,17 @@ def preview(
 
 
 def preview_job(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -> JobPreview:
-    waiting = [o for o in reading.occurrences(step.job_id) if o.state is OccurrenceState.PENDING and not o.manual]
+    recorded = reading.occurrences(step.job_id)
+    waiting = [o for o in recorded if o.state is OccurrenceState.PENDING and not o.manual]
     touched = {one.nominal_ms for one in (*step.rewritten, *step.withdrawn)}
     left = [one for one in waiting if one.nominal_ms not in touched]
     kept = [one for one in step.rewritten if one.state is OccurrenceState.PENDING and not one.manual]
-    before, _, until_before = _coming(step.old, waiting, now_ms, until_ms)
-    after, barred, until_after = _coming(step.job, (*left, *kept, *step.added), now_ms, until_ms)
+    withdrawn = {one.nominal_ms for one in step.withdrawn}
+    staying = [one for one in recorded if one.nominal_ms not in withdrawn]
+    old = None if step.old is None else beside_records(step.old, recorded)
+    edited = None if step.job is None else beside_records(step.job, staying)
+    before, _, until_before = _coming(old, waiting, now_ms, until_ms)
+    after, barred, until_after = _coming(edited, (*left, *kept, *step.added), now_ms, until_ms)
     until_ms = min(until_before, until_after)
     removed = [one for key, one in before.items() if key not in after and key <= until_ms]
     added = [one for key, one in after.items() if key not in before and key <= until_ms]
@@ -130,7 +135,8 @@ def _coming(
     drawn = drawn_runs(job, waiting, now_ms)  # what starts with the next tick counts for `max` too
     coming = list(islice(forecast_job(job, now_ms, until_ms, drawn), MOST_PER_JOB))
     starting = sorted((*drawn, *(one for one in coming if one.runs)), key=lambda run: run.due_ms)
-    found = {one.nominal_ms: one for one in starting[: runs_left(job)] if one.due_ms > now_ms}
+    overdue = {run.nominal_ms for run in drawn if run.due_ms <= now_ms}
+    found = {one.nominal_ms: one for one in starting[: runs_left(job)] if one.nominal_ms not in overdue}
     is_cut = len(coming) == MOST_PER_JOB
     barred = tuple(one for one in coming if not one.runs)
     return dict(sorted(found.items())), barred, coming[-1].nominal_ms if is_cut else until_ms

@@ -75,6 +75,8 @@ def forecast_all(job: Job, start_ms: int, until_ms: int, now_ms: int) -> Iterato
     is_plain = starts_at_nominal_times(job)
     try:
         for nominal_ms in schedule_of(job).between(start_ms, until_ms):
+            if job.progress.decided and job.progress.was_decided(nominal_ms):
+                continue
             # Most jobs start at their nominal times and need no placement.
             yield (
                 ForecastRun(nominal_ms, job.id, nominal_ms, nominal_ms)
@@ -117,6 +119,8 @@ def next_instant(job: Job, now_ms: int) -> int | None:
 def starts_at_nominal_times(job: Job) -> bool:
     """Does every instant of its schedule start, and where it stands in its expression?"""
     if job.spread is not None or job.progress.paused_from_ms is not None or blackouts_of(job):
+        return False
+    if job.progress.decided:
         return False
     if job.calendars is not None and job.calendars.on_excluded is not OnExcluded.SKIP:
         return False
@@ -179,8 +183,11 @@ def startable(job: Job, from_ms: int, now_ms: int, not_before_ms: int | None = N
     is_plain = starts_at_nominal_times(job)
     lead = lead_ms(job)
     nominal: int | None = from_ms
-    barred, barred_from = 0, from_ms
+    barred, barred_from, barred_until = 0, from_ms, from_ms
     while nominal is not None and barred < MOST_BARRED:
+        if job.progress.decided and job.progress.was_decided(nominal):
+            nominal = schedule_of(job).next(nominal)
+            continue
         run = ForecastRun(nominal, job.id, nominal, nominal) if is_plain else forecast_run(job, nominal, now_ms)
         not_yet = not_before_ms if not_before_ms is not None and run.latest_ms < not_before_ms else None
         if run.runs and not_yet is None:
@@ -188,9 +195,11 @@ def startable(job: Job, from_ms: int, now_ms: int, not_before_ms: int | None = N
             yield run._replace(due_ms=max(run.due_ms, not_before_ms)) if not_before_ms is not None else run
             nominal = schedule_of(job).next(nominal)
         else:
-            barred_from = run.due_ms if barred == 0 else min(barred_from, run.due_ms)
-            barred += 1
             free = not_yet if not_yet is not None else _free_from(job, run)
+            # Between two blackouts a run may start: each is passed over for itself.
+            is_same = barred > 0 and free == barred_until
+            barred_from, barred_until = min(barred_from, run.due_ms) if is_same else run.due_ms, free
+            barred += 1
             # A spread may put a later instant before what bars this one: as far as it reaches, one by one.
             is_certain = not_yet is not None or nominal - lead >= barred_from or barred > MOST_BARRED // 2
             nominal = schedule_of(job).next(max(nominal, free - widest_ms(job) - 1) if is_certain else nominal)

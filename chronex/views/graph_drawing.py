@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from chronex.text.durations import brief_duration
-from chronex.views.job_graph import GraphStep
+from chronex.views.job_graph import UNKNOWN_STATE, GraphStep
 
 Span = tuple[str, str]
 DrawnLine = tuple[Span, ...]
@@ -34,6 +34,7 @@ _MARKS = {
     "dlq": ("✖", "x"),
     "canceled": ("◼", "c"),
     "skipped": ("·", "-"),
+    UNKNOWN_STATE: ("?", "?"),
 }
 # Where a line leaves a cell: up, down, left, right.
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8

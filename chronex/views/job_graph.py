@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import NamedTuple
 
 from chronex.engine.usual import band_of, completed_runs
@@ -53,6 +53,20 @@ def graph_of(reading: Reading, job: Job, occurrence: Occurrence | None) -> JobGr
     length = _span([runs[name] for name in path])
     children = tuple(reading.children(job.id))
     return JobGraph(job.id, occurrence, steps, path, length, job.after, children)
+
+
+UNKNOWN_STATE = "unknown"
+_IN_FLIGHT = (RunState.RUNNING.value, RunState.CLAIMED.value)
+
+
+def unwatched(graph: JobGraph, alive: Container[str] = ()) -> JobGraph:
+    """The same where no scheduler watches it: of a step that is in flight nobody knows the outcome, unless it is one
+    of those whose command is seen to be `alive`."""
+
+    def state(step: GraphStep) -> str:
+        return UNKNOWN_STATE if step.state in _IN_FLIGHT and step.name not in alive else step.state
+
+    return graph._replace(steps=tuple(step._replace(state=state(step)) for step in graph.steps))
 
 
 def latest_occurrence(reading: Reading, job: str) -> Occurrence | None:

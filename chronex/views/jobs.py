@@ -29,7 +29,7 @@ from chronex.views.coming_runs import (
     runs_left,
 )
 from chronex.views.group_rows import waits_for
-from chronex.views.known_runs import coming_runs, known_runs, left_by_max
+from chronex.views.known_runs import beside_records, coming_runs, known_runs, left_by_max
 
 # A row searches this many occurrences for the last one that has ended.
 _OPEN_AT_MOST = 8
@@ -250,7 +250,8 @@ def _row(reading: Reading, job: Job, going: _Open, now_ms: int) -> Row:
     waits = retry_wait(reading, job, now_ms) if retry is not None else None
     skipped_until = None if waits is None else waits.skips_until_ms
     recorded = _recorded(reading, job, going.pending.get(job.id, ()))
-    known = known_runs(job, recorded, now_ms, skipped_until)
+    newest = _newest(reading, job)
+    known = known_runs(_beside_all(reading, job, (*recorded, *newest)), recorded, now_ms, skipped_until)
     upcoming = next(coming_runs(known, now_ms, skipped_until), None)
     if runs_left(job) is not None:
         known = known._replace(runs=left_by_max(known, now_ms, skipped_until))
@@ -270,7 +271,7 @@ def _row(reading: Reading, job: Job, going: _Open, now_ms: int) -> Row:
         is_paused=is_paused,
         is_running=bool(running),
         next=_shown(upcoming),
-        last=last_outcome(reading, job),
+        last=_last_of(reading, job, newest),
         running_since_ms=_since(reading, job.id, running) if running else None,
         retry=retry,
         queued=queued,
@@ -304,7 +305,9 @@ def next_run(
     What is due before `skipped_until_ms` will be skipped. None for a job that is disabled, done, or paused until
     someone resumes it.
     """
-    known = known_runs(job, _recorded(reading, job, pending), now_ms, skipped_until_ms)
+    recorded = _recorded(reading, job, pending)
+    beside = _beside_all(reading, job, (*recorded, *_newest(reading, job)))
+    known = known_runs(beside, recorded, now_ms, skipped_until_ms)
     return _shown(next(coming_runs(known, now_ms, skipped_until_ms), None))
 
 
@@ -318,14 +321,28 @@ def _shown(run: ForecastRun | None) -> NextRun | None:
 
 
 def last_outcome(reading: Reading, job: Job) -> Outcome | None:
+    return _last_of(reading, job, _newest(reading, job))
+
+
+def _newest(reading: Reading, job: Job) -> list[Occurrence]:
+    """The newest occurrence of a job of which one has ended."""
     counters = job.progress.counters
     if not (counters.completed or counters.failed or counters.skipped or counters.missed or counters.canceled):
-        return None
-    for limit in (1, _OPEN_AT_MOST):
-        for occurrence in reading.occurrences(job.id, limit=limit):
-            if is_final(occurrence.state):
-                return outcome_of(occurrence)
-    return None
+        return []
+    return reading.occurrences(job.id, limit=1)
+
+
+def _last_of(reading: Reading, job: Job, newest: list[Occurrence]) -> Outcome | None:
+    if newest and not is_final(newest[0].state):
+        newest = reading.occurrences(job.id, limit=_OPEN_AT_MOST)
+    ended = next((one for one in newest if is_final(one.state)), None)
+    return None if ended is None else outcome_of(ended)
+
+
+def _beside_all(reading: Reading, job: Job, recorded: Iterable[Occurrence]) -> Job:
+    """See `beside_records`; most jobs have no record behind their cursor, and one look at the newest says so."""
+    beside = beside_records(job, recorded)
+    return job if beside is job else beside_records(job, reading.occurrences(job.id))
 
 
 def outcome_of(occurrence: Occurrence) -> Outcome:
@@ -431,7 +448,8 @@ def upcoming_runs(reading: Reading, job: Job, now_ms: int, count: int) -> list[N
     """The next `count` runs that will start, on record or not, in the order in which they do."""
     waits = retry_wait(reading, job, now_ms)
     skipped_until = None if waits is None else waits.skips_until_ms
-    known = known_runs(job, reading.occurrences(job.id, limit=2 * count + 20), now_ms, skipped_until)
+    recorded = reading.occurrences(job.id, limit=2 * count + 20)
+    known = known_runs(_beside_all(reading, job, recorded), recorded, now_ms, skipped_until)
     found = islice(coming_runs(known, now_ms, skipped_until), count)
     return [shown for run in found if (shown := _shown(run)) is not None]
 

@@ -55,6 +55,7 @@ def known_runs(
     except CustomScheduleError:  # it is not registered in this process
         return known
     planned = [one.occurrence for one in plan.planned if one.outcome.runs]
+    planned = [one for one in planned if not job.progress.was_decided(one.nominal_ms)]
     forecast = (forecast_run(job, one.nominal_ms, now_ms) for one in planned if _is_in_time(job, one, now_ms))
     missed = frozenset(one.nominal_ms for one in planned if one.recovery)
     waiting = missed if job.recovery.strategy in CATCHING_UP else frozenset()  # they are skipped for no other run
@@ -62,6 +63,18 @@ def known_runs(
     starting = [run for run in forecast if run.runs and (run.latest_ms >= not_before or run.nominal_ms in waiting)]
     behind = job.progressed(cursor_ms=plan.cursor_ms, next_ms=plan.next_ms)
     return known._replace(job=behind, runs=[*drawn, *starting], made_up=late | missed)
+
+
+def beside_records(job: Job, recorded: Iterable[Occurrence]) -> Job:
+    """The job, for which instants behind its cursor that are on record count as decided.
+
+    An edit plans from now on again, also what a spread has started before its time: the engine leaves that out.
+    """
+    cursor = job.progress.cursor_ms
+    ahead = sorted(one.nominal_ms for one in recorded if cursor is not None and one.nominal_ms > cursor)
+    if not ahead:
+        return job
+    return job.progressed(decided=(*job.progress.decided, *((nominal - 1, nominal) for nominal in ahead)))
 
 
 def coming_runs(known: KnownRuns, now_ms: int, skipped_until_ms: int | None) -> Iterator[ForecastRun]:

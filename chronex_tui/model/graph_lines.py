@@ -8,11 +8,11 @@ from chronex.storage.records import Reading
 from chronex.text.durations import rounded_duration
 from chronex.text.terminal import cell_safe
 from chronex.views.graph_drawing import draw
-from chronex.views.job_graph import JobGraph, graph_of, latest_occurrence
+from chronex.views.job_graph import UNKNOWN_STATE, JobGraph, graph_of, latest_occurrence, unwatched
 from chronex_tui.model.display import STYLES, UNKNOWN, DisplaySettings, full_stamp
 from chronex_tui.model.layout import Line, wrap
 
-_STYLES = {"line": "dim", "critical": "key"}
+_STYLES = {"line": "dim", "critical": "key", UNKNOWN_STATE: "retry"}
 
 
 def read_graph(reading: Reading, name: str) -> JobGraph | None:
@@ -24,7 +24,8 @@ def read_graph(reading: Reading, name: str) -> JobGraph | None:
 def graph_lines(graph: JobGraph, display: DisplaySettings, cells: int) -> list[Line]:
     """Which run it shows, what comes before, the tasks, what comes after, and the critical path."""
     lines = [*_run(graph, display), *_jobs("after", graph.parents, cells), ()]
-    for drawn in draw(graph.steps, max(cells, 10), is_unicode=display.glyphs.border != "ascii"):
+    steps = graph.steps if display.is_watched else unwatched(graph).steps
+    for drawn in draw(steps, max(cells, 10), is_unicode=display.glyphs.border != "ascii"):
         lines.append(tuple((cell_safe(text), _STYLES.get(style) or STYLES.get(style, "")) for text, style in drawn))
     lines += [(), *_jobs("then", graph.children, cells), *_critical(graph, display, cells)]
     return lines

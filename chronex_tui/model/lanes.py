@@ -16,7 +16,7 @@ from chronex.timing.job_schedule import excluded_instants
 from chronex.timing.zones import Zone
 from chronex.views.coming_runs import coming_starts_of, widest_ms
 from chronex.views.jobs import Row
-from chronex_tui.model.display import STYLES, DisplaySettings, Glyphs, local_time, sign
+from chronex_tui.model.display import STYLES, UNKNOWN, DisplaySettings, Glyphs, local_time, sign
 from chronex_tui.model.layout import Line, Span, fit
 from chronex_tui.model.snapshot import RunItem, RunKey
 
@@ -247,9 +247,9 @@ def _draw(
     end = max(_column(end_ms, window, plot_width), start)
     if mark.end_ms is not None and (end_ms - mark.start_ms) * plot_width < window.end_ms - window.start_ms:
         end = start  # shorter than a column: on the border of two columns it is still one mark
-    style = STYLES[mark.state]
+    style = "retry" if display.state_word(mark.state) == UNKNOWN else STYLES[mark.state]
     for column in range(max(start, 0), min(end, plot_width - 1) + 1):
-        text, priority = _cell(mark, column, start, end, glyphs)
+        text, priority = _cell(mark, column, start, end, display)
         if taken[column] and mark.end_ms != mark.start_ms and row[column][0] == glyphs.bar and end > start:
             row[column] = (glyphs.overlap, "failed")
         elif priority >= taken[column]:
@@ -257,12 +257,13 @@ def _draw(
             taken[column] = priority
 
 
-def _cell(mark: LaneMark, column: int, start: int, end: int, glyphs: Glyphs) -> tuple[str, int]:
+def _cell(mark: LaneMark, column: int, start: int, end: int, display: DisplaySettings) -> tuple[str, int]:
+    glyphs = display.glyphs
     has_sign = mark.state in ("failed", "failed_stale", "dlq", "canceled", "missed", "skipped", "queued", "pending")
     if has_sign and column == end:
         return sign(mark.state, glyphs), 4
     if mark.end_ms is None and column == end and mark.state == "running":
-        return sign("running", glyphs), 3
+        return display.sign_of("running"), 3
     if mark.state == "retrying":
         return glyphs.rule, 2
     if start == end:
@@ -281,7 +282,7 @@ def _joined(row: Sequence[Span]) -> Line:
     return tuple(spans)
 
 
-def signs_of_lanes(glyphs: Glyphs, lanes: Sequence[Lane] = ()) -> dict[str, str]:
+def signs_of_lanes(glyphs: Glyphs, lanes: Sequence[Lane] = (), *, is_watched: bool = True) -> dict[str, str]:
     """Every sign that a lane may show with what it means: those that these lanes show first, then the usual ones."""
     parts = (
         (glyphs.bar, "ran"),
@@ -298,6 +299,7 @@ def signs_of_lanes(glyphs: Glyphs, lanes: Sequence[Lane] = ()) -> dict[str, str]
         (glyphs.rule, "waits for a retry"),
         (glyphs.overlap, "two at once"),
         (glyphs.now, "now"),
+        (glyphs.unsure, "outcome unknown"),
     )
     named: dict[str, str] = {}
     for shown, words in parts:
@@ -305,6 +307,8 @@ def signs_of_lanes(glyphs: Glyphs, lanes: Sequence[Lane] = ()) -> dict[str, str]
     drawn = {
         text for state in {mark.state for lane in lanes for mark in lane.marks} for text in _drawn(state, glyphs)
     }
+    if not is_watched and sign("running", glyphs) in drawn:
+        drawn = {*drawn - {sign("running", glyphs)}, glyphs.unsure}
     return dict(sorted(named.items(), key=lambda pair: pair[0] not in drawn))
 
 

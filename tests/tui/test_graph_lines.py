@@ -41,7 +41,9 @@ def test_tasks_stand_below_what_they_need_with_their_states() -> None:
 
 def test_what_runs_is_unknown_where_no_scheduler_would_record_its_end() -> None:
     alone = DisplaySettings(NOW, UNICODE, HOME, is_watched=False)
-    assert "unknown  run of" in told(JobGraph("etl", RUN, STEPS), display=alone)
+    text = told(JobGraph("etl", RUN, STEPS), display=alone)
+    assert "unknown  run of" in text
+    assert "? load" in text
 
 
 def test_the_jobs_around_it_and_the_critical_path_are_named() -> None:

@@ -58,7 +58,8 @@ def test_without_a_scheduler_nobody_knows_how_long_it_ran() -> None:
     unwatched = lane_line(
         Lane("backup", (mark,)), Window(NOW, HOUR), DisplaySettings(NOW, UNICODE, HOME, is_watched=False), 71, 11
     )
-    assert plain([unwatched])[11:].strip(" │") == "▶"
+    assert plain([unwatched])[11:].strip(" │") == "?"
+    assert next(iter(signs_of_lanes(UNICODE, [Lane("backup", (mark,))], is_watched=False))) == "?"
 
 
 def test_two_runs_at_once_differ_from_one() -> None:

@@ -229,7 +229,7 @@ def test_what_is_said_in_the_middle_of_a_life_is_what_happens(seed: int) -> None
     check(seed)
 
 
-@pytest.mark.parametrize("seed", [3, 13, 32, 35, 6173])
+@pytest.mark.parametrize("seed", [3, 13, 32, 35, 6173, 8731])
 def test_what_is_said_before_the_next_tick_or_scheduler_is_what_happens(seed: int) -> None:
     check(seed, is_undecided=True)
 
@@ -294,7 +294,7 @@ def check_edit(seed: object) -> None:
         assert come[nominal].due_ms <= after[nominal].due_ms <= come[nominal].latest_ms
 
 
-@pytest.mark.parametrize("seed", [*range(4), 2044])
+@pytest.mark.parametrize("seed", [*range(4), 2044, 3005])
 def test_what_a_dry_run_says_in_the_middle_of_a_life_is_what_the_edit_does(seed: int) -> None:
     check_edit(seed)
 
@@ -379,6 +379,30 @@ def test_a_run_on_record_behind_the_end_of_a_pause_is_to_come() -> None:
     (first,) = machine.read(lambda reading: upcoming_runs(reading, job_of(reading), machine.now, 1))
     assert row.next == first
     assert (first.nominal_ms, first.due_ms, first.is_drawn) == (waiting.nominal_ms, waiting.due_ms, True)
+
+
+def test_what_a_spread_has_started_before_its_time_is_not_to_come_again_after_an_edit() -> None:
+    """`show`, `list` and the timeline named the run of 09:00, which had run before, and the one that waits twice."""
+    early = SpreadPolicy(mode="before", duration_ms=20 * HOUR)
+    every = {"overlap": OverlapPolicy.ALLOW}
+    machine = SimulatedMachine(
+        [a_job("0 */6 * * *", spread=early, **every)], start=NINE - timedelta(hours=30), slots=50
+    )
+    machine.run_until(NINE)
+    before = {one.nominal_ms: one.state for one in machine.occurrences("j") if one.nominal_ms > machine.now}
+    assert len(set(before.values())) == 2, "some have run, some wait"
+    machine.apply([a_job("0 */6 * * *", **every)])
+    (row,) = machine.read(lambda reading: rows_of(reading, machine.now))
+    said = machine.read(lambda reading: upcoming_runs(reading, job_of(reading), machine.now, 6))
+    window = Window(machine.now + 18 * HOUR, 18 * HOUR)
+    marks = [mark for lane in lanes_in(window, [row], [], machine.now).lanes for mark in lane.marks]
+    now_ms = machine.now
+    machine.run_for(60 * HOUR)
+    began = sorted(one.nominal_ms for one in machine.occurrences("j") if (one.started_ms or 0) >= now_ms)
+    assert [run.nominal_ms for run in said] == began[:6]
+    assert row.next == said[0]
+    planned = [mark.start_ms for mark in marks if mark.state == "planned"]
+    assert sorted(planned) == [run.due_ms for run in said if run.due_ms <= window.end_ms]
 
 
 def fails_at_first(launch: Launch) -> ProcessOutcome:

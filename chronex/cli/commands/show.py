@@ -66,15 +66,21 @@ def run_show(name: str, store: str | None, form: str) -> int:
 
 def run_graph(name: str, store: str | None, form: str) -> int:
     from chronex.cli.graph_output import graph_json, graph_lines
-    from chronex.cli.store_session import read_store
+    from chronex.cli.store_session import read_store_now, store_watch
     from chronex.engine.commands.names import job_named
-    from chronex.views.job_graph import JobGraph, graph_of, latest_occurrence
+    from chronex.views.job_graph import JobGraph, graph_of, latest_occurrence, unwatched
 
-    def find(reading: Reading) -> tuple[Job, JobGraph]:
+    def find(reading: Reading, now_ms: int) -> tuple[Job, JobGraph]:
         job = job_named(reading, name)
-        return job, graph_of(reading, job, latest_occurrence(reading, job.id))
+        graph = graph_of(reading, job, latest_occurrence(reading, job.id))
+        if graph.occurrence is None:
+            return job, graph
+        left = store_watch(reading, now_ms).left_of(job.id, graph.occurrence.nominal_ms)
+        alive = {one.attempt.task for one in left if one.is_alive}
+        steps = {task.step for task in job.tasks if task.name in alive}
+        return job, unwatched(graph, steps) if left else graph
 
-    job, graph = read_store(store, find)
+    (job, graph), _ = read_store_now(store, find)
     if form == "json":
         print_json(graph_json(graph))
     else:

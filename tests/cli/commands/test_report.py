@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from chronex.cli.commands.report import report
+from chronex.cli.commands.show import run_graph
 from chronex.cli.options import UsageError
 from chronex.errors import UnknownIdError, UnknownJobError
 from tests.cli.past import Past
@@ -42,6 +43,13 @@ def test_what_a_scheduler_that_is_gone_has_left_is_not_said_to_run(past: Past, p
         task
         == "task       main  unknown: its command has ended while no scheduler ran; how is unknown until one runs"
     )
+
+
+def test_nor_is_it_in_the_graph_of_its_tasks(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_graph("hello", str(past.place), "text") == 0
+    text = capsys.readouterr().out
+    assert text.startswith("hello  unknown, its run of ")
+    assert "? main" in text
 
 
 @pytest.mark.parametrize(
