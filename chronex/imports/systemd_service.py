@@ -161,19 +161,23 @@ def _commands(section: Section, table: dict[str, Any]) -> Iterator[str]:
     if not tasks:
         yield "it has no ExecStart: put a command into run"
     for text in commands:
-        if unquoted(text) is None:
-            yield f"{text}: a quote is not closed"
-        if "%" in text.replace("%%", ""):
-            yield f"{text}: specifiers such as %h are not expanded"
-        if any(map(_is_expanded, _arguments(text))):
-            yield f"{text}: variables are not expanded without a shell"
-        if any(mark in _prefixes(text) for mark in "@+!"):
-            yield f"{text}: {_prefixes(text)} before the command is not carried over"
+        yield from _lost_of_command(text)
     if _last(section, "Type") != "oneshot":
         if sum(len(_separated(line)) for line in section.get("ExecStart", [])) > 1:
             yield "systemd refuses a service of several ExecStart= that is not of Type=oneshot, and has not run it"
         for line in section.get("ExecStartPost", []):
             yield f"ExecStartPost={line}: systemd runs it when the command has begun, here it follows its end"
+
+
+def _lost_of_command(text: str) -> Iterator[str]:
+    if unquoted(text) is None:
+        yield f"{text}: a quote is not closed"
+    if "%" in text.replace("%%", ""):
+        yield f"{text}: specifiers such as %h are not expanded"
+    if any(map(_is_expanded, _arguments(text))):
+        yield f"{text}: variables are not expanded without a shell"
+    if any(mark in _prefixes(text) for mark in "@+!"):
+        yield f"{text}: {_prefixes(text)} before the command is not carried over"
 
 
 def _separated(line: str) -> list[str]:
