@@ -92,6 +92,7 @@ def run_backfill(asked: BackfillRequest, store: str | None, form: str, *, dry_ru
 
     with open_session(store) as session:
         plan = _plan(session, asked)
+        _warn_of_overlap(plan, asked)
         if dry_run or not plan.instants:
             _print_plan(plan, form)
             return 0
@@ -103,6 +104,18 @@ def run_backfill(asked: BackfillRequest, store: str | None, form: str, *, dry_ru
         is_done = _play(session, asked, progress)
         _print_end(plan, progress, form, is_done=is_done)
         return 0 if is_done and progress.count("completed") == len(plan.instants) else 1
+
+
+def _warn_of_overlap(plan: BackfillPlan, asked: BackfillRequest) -> None:
+    """Whoever asks for several at once is told where the job itself lets none run beside another."""
+    from chronex.model.policies import OverlapPolicy
+
+    overlap = plan.job.overlap
+    if asked.at_once > 1 and len(plan.instants) > 1 and overlap is not OverlapPolicy.ALLOW:
+        err(
+            f"{plan.job.id} never runs beside itself (overlap = {overlap.value!r}), so its runs come one by one; "
+            'for several at once it needs overlap = "allow"'
+        )
 
 
 def _plan(session: StoreSession, asked: BackfillRequest) -> BackfillPlan:

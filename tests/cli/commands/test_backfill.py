@@ -42,6 +42,15 @@ def test_without_a_daemon_nothing_is_asked_for(place: Place, capsys: Capture) ->
     assert "5 to run" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("at_once", "until", "is_told"), [(1, "2025", False), (3, "2025", True), (3, "2021", False)])
+def test_several_at_once_of_a_job_that_never_runs_beside_itself_are_told_to_come_one_by_one(
+    place: Place, capsys: Capture, at_once: int, until: str, is_told: bool
+) -> None:
+    asked = YEARS._replace(at_once=at_once, until=f"{until}-01-01T00:00Z")
+    assert run_backfill(asked, place.path, "text", dry_run=True) == 0
+    assert ("a never runs beside itself (overlap = 'skip')" in capsys.readouterr().err) is is_told
+
+
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_all_are_run_in_order_and_the_second_time_there_is_nothing_left(
     place: Place, capsys: Capture, monkeypatch: pytest.MonkeyPatch, at_once: int
