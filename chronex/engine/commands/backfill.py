@@ -57,7 +57,7 @@ def plan_backfill(
         raise NotPossibleError(f"{job.id} runs on each node; name one of them, such as {targets[0].id}")
     if from_ms > now_ms:
         raise NotPossibleError("the span is still to come, and its runs start at their time; trigger runs a job now")
-    last_ms = min(to_ms, now_ms + 1) - 1
+    last_ms = min(to_ms - 1, _decided_until(job, now_ms))
     try:
         named = list(islice(schedule_of(job).between(from_ms - 1, last_ms), MOST_INSTANTS + 1))
     except CustomScheduleError as error:
@@ -67,7 +67,15 @@ def plan_backfill(
     scheduled = [_scheduled(job, instant) for instant in named]
     outcomes = _outcomes(reading, job)
     wanted = tuple(instant for instant in scheduled if _is_wanted(outcomes.get(instant, ()), scope))
-    return BackfillPlan(job, wanted, len(scheduled) - len(wanted), is_cut=to_ms > now_ms)
+    return BackfillPlan(job, wanted, len(scheduled) - len(wanted), is_cut=to_ms - 1 > last_ms)
+
+
+def _decided_until(job: Job, now_ms: int) -> int:
+    """What is due and not decided yet is left to the schedule, as what is to come: the next tick runs it."""
+    due_ms, cursor_ms = job.progress.next_ms, job.progress.cursor_ms
+    if cursor_ms is None or due_ms is None or due_ms > now_ms:
+        return now_ms
+    return min(now_ms, cursor_ms)
 
 
 def _scheduled(job: Job, instant: int) -> int:

@@ -87,11 +87,17 @@ def test_a_moved_run_is_known_by_the_time_it_stands_for() -> None:
     rules = CalendarRules(
         excluded=(JobCalendar(name="off", days=(today, today)),), on_excluded=OnExcluded.NEXT_WORKDAY
     )
-    machine = SimulatedMachine(
-        [Job(id="job", schedule="0 6 1 * *", calendars=rules, tasks=(Task(name="t", run=("true",)),))]
+    missed = RecoveryPolicy(RecoveryStrategy.MARK_MISSED)
+    job = Job(
+        id="job", schedule="0 6 1 * *", calendars=rules, recovery=missed, tasks=(Task(name="t", run=("true",)),)
     )
+    machine = SimulatedMachine([job])
+    machine.go_down(5 * DAY)
+    machine.advance(minutes=1)
     begin, end = machine.start_ms, machine.start_ms + 5 * DAY
-    plan = machine.store.view(lambda tx: plan_backfill(Reading(tx), "job", begin, end, BackfillScope.MISSING, end))
+    plan = machine.store.view(
+        lambda tx: plan_backfill(Reading(tx), "job", begin, end, BackfillScope.MISSING, machine.now)
+    )
     assert [hour(machine, one) for one in plan.instants] == [6]
 
 
@@ -110,6 +116,15 @@ def test_what_is_to_come_is_left_to_the_schedule() -> None:
                 Reading(tx), "job", machine.now + 1, machine.now + DAY, BackfillScope.ALL, machine.now
             )
         )
+
+
+def test_what_is_due_and_not_decided_yet_is_left_to_the_schedule() -> None:
+    """A scheduler that is busy for a moment, or away: it would run those once more."""
+    machine = machine_of()
+    machine.go_down(2 * HOUR)
+    begin, now = machine.start_ms + 6 * HOUR, machine.now + 2 * HOUR
+    plan = machine.store.view(lambda tx: plan_backfill(Reading(tx), "job", begin, now, BackfillScope("missing"), now))
+    assert ([hour(machine, one) for one in plan.instants], plan.is_cut) == ([6, 7, 8], True)
 
 
 def test_what_cannot_be_done_is_told() -> None:
