@@ -434,7 +434,8 @@ class Lifecycle:
         for run in runs.values():  # of a version that is lost, and that needed what the present one does not have
             self._cancel_run(run, Reason(ReasonCode.TASK_REMOVED))
         ended = self._runs_by_task(job, occurrence).values()
-        self._finish(occurrence, *outcome_of(job, ended), finished_ms=_last_end(occurrence, ended))
+        over_ms = _last_end(occurrence, ended, self.records.now_ms)
+        self._finish(occurrence, *outcome_of(job, ended), finished_ms=over_ms)
 
     def _begin(self, job: Job, occurrence: Occurrence, task: Task, run: Run) -> bool:
         """Start it, or leave it to another node; False where it is over instead."""
@@ -568,11 +569,11 @@ def _event_word(state: OccurrenceState) -> str:
     return "".join(word.capitalize() for word in state.value.split("_"))
 
 
-def _last_end(occurrence: Occurrence, runs: Iterable[Run]) -> int | None:
+def _last_end(occurrence: Occurrence, runs: Iterable[Run], now_ms: int) -> int | None:
     """When the last of those that had begun was over; None where none had, or the clock was set back since."""
     ends = [run.finished_ms for run in runs if run.started_ms is not None and run.finished_ms is not None]
     last_ms = max(ends, default=None)
-    return None if last_ms is None or last_ms < (occurrence.started_ms or 0) else last_ms
+    return last_ms if last_ms is not None and (occurrence.started_ms or 0) <= last_ms <= now_ms else None
 
 
 def _end_of(attempt: Attempt, finished_ms: int | None, now_ms: int) -> int:

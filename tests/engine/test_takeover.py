@@ -267,6 +267,16 @@ def test_an_end_that_a_clock_set_back_puts_before_the_start_is_that_of_its_recor
     assert machine.occurrence(FIRST).finished_ms == FIRST + DAY
 
 
+def test_no_run_has_ended_at_a_time_that_is_still_to_come() -> None:
+    """One task ended before the clock was set back by an hour, the other one after that."""
+    machine = SteppedEngine(tasks=(ONE, TWO), mode=TaskMode.PARALLEL)
+    launches = machine.tick(FIRST)
+    begin(machine, launches)
+    machine.end(launches[0], AttemptState.SUCCESS, FIRST + MINUTE)
+    machine.end(launches[1], AttemptState.SUCCESS, FIRST - 58 * MINUTE)
+    assert machine.occurrence(FIRST).finished_ms == FIRST - 58 * MINUTE
+
+
 @pytest.mark.parametrize("down", [0, 30_000, MINUTE + 1, 2 * MINUTE + 1, DAY])
 def test_what_never_began_has_all_of_its_time_whenever_a_successor_comes(down: int) -> None:
     """Its scheduler was killed between the claim and the start: it was given up, where it had come too late."""
