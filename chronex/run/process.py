@@ -350,12 +350,32 @@ _SLOWEST_POLL_S = 0.1
 OnExit = Callable[[int | None], None]
 
 
+class _OwnPeak:
+    """The most memory that this process ever had, in the system's own unit; it only grows."""
+
+    def __init__(self) -> None:
+        self._known = 0
+
+    def is_below(self, peak: int) -> bool:
+        """Asks the system only where what it said before does not decide: with threads that start processes, each
+        question waits for them, and was a sixth of the work of a loop of short commands."""
+        if peak > self._known:
+            self._known = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak > self._known
+
+
+_own_peak = _OwnPeak()
+
+
 def usage_from(used: resource.struct_rusage) -> Usage:
-    """As wait4 gives it: seconds, and KiB (bytes on macOS) for memory."""
-    peak, own = used.ru_maxrss, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """As wait4 gives it: seconds, and KiB (bytes on macOS) for memory.
+
+    A child begins with the peak of the process that started it, so one that is not above that is not known.
+    """
+    peak = used.ru_maxrss
     in_kib = peak // 1024 if sys.platform == "darwin" else peak
     cpu_ms = round((used.ru_utime + used.ru_stime) * 1000)
-    return Usage(cpu_ms, in_kib if peak > own else None, used.ru_inblock, used.ru_oublock)
+    return Usage(cpu_ms, in_kib if _own_peak.is_below(peak) else None, used.ru_inblock, used.ru_oublock)
 
 
 class SupervisedProcess(Protocol):

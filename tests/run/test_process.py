@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import resource
 import select
 import shutil
 import signal
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 from chronex.clock import SYSTEM_CLOCK
 from chronex.model import ProcessIdentity
 from chronex.run import boot_id, identity_of, is_alive, process, signal_group
-from chronex.run.process import signal_group_of, status_from_ps, status_of, watcher_of
+from chronex.run.process import signal_group_of, status_from_ps, status_of, usage_from, watcher_of
 from tests.kit.waits import until
 
 
@@ -210,3 +211,26 @@ def test_a_failing_callback_is_told_and_the_others_go_on() -> None:
         return reported
 
     assert asyncio.run(main()) == ["ValueError('no')"]
+
+
+def test_the_system_is_asked_for_our_own_peak_only_where_that_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside threads that start processes the question waits for them, and the whole loop with it."""
+    asked: list[int] = []
+    ask = resource.getrusage
+
+    def counted(who: int) -> resource.struct_rusage:
+        asked.append(who)
+        return ask(who)
+
+    monkeypatch.setattr(resource, "getrusage", counted)
+    ours = ask(resource.RUSAGE_SELF).ru_maxrss
+
+    def peak_of(size: int) -> int | None:
+        return usage_from(resource.struct_rusage((0.0, 0.0, size, *[0] * 13))).peak_kib
+
+    assert peak_of(8 * ours) is not None
+    known = len(asked)
+    assert [peak_of(ours // 2), peak_of(ours // 3)] == [None, None]
+    assert len(asked) == known
+    assert peak_of(8 * ours) is not None, "we may have grown since"
+    assert len(asked) == known + 1
