@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from chronex.clock import Clock
 from chronex.daemon.executor import request_from_records
@@ -135,7 +136,7 @@ class ConditionWatch:
         """Run as the first task's command is: the same user, directory and environment."""
         asked = Attempt(job=job.id, nominal_ms=occurrence.nominal_ms, task=task.name, number=0)
         request = request_from_records(job, task, occurrence, asked)
-        request = dataclasses.replace(request, extra_environment=self._run_context.environment)
+        request = replace(request, extra_environment=self._run_context.environment)
         answer = await ask_check(line, request, cancellation, self._run_context)
         if answer.exit_code == 0:
             return ""

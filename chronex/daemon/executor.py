@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from chronex.daemon.end_checks import EndChecks
 from chronex.daemon.log_handlers import log_event
@@ -352,7 +353,7 @@ class Executor:
         key = launch.idempotency_key or run_id(launch.occurrence.id, launch.task.name)
         request = self._request(launch.job, launch.task, launch.occurrence, launch.attempt, key)
         if launch.inputs or self.is_traced:
-            return dataclasses.replace(request, inputs=launch.inputs, is_traced=self.is_traced)
+            return replace(request, inputs=launch.inputs, is_traced=self.is_traced)
         return request
 
     def _request(
@@ -392,7 +393,7 @@ class Executor:
             request = self._request(job, task, occurrence, attempt)
             self._set_deadline(occurrence.deadline_ms, attempt)
             # Its log goes on as it began, whatever the settings say now.
-            return dataclasses.replace(request, log_limit=attempt.log_limit or request.log_limit), job
+            return replace(request, log_limit=attempt.log_limit or request.log_limit), job
         bare = AttemptRequest(
             attempt_id=attempt.id,
             number=attempt.number,

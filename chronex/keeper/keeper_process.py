@@ -16,9 +16,10 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
+
+from msgspec.structs import replace
 
 from chronex.failpoints import fail_point
 from chronex.keeper.ends_file import ENDS_NAME, EndsFile

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import os
 import re
 import stat
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
 
 from chronex.errors import LogDirectoryError
 from chronex.run.process import DescriptorWatcher, watcher_of
@@ -99,8 +101,7 @@ _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _REOPEN = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
-@dataclass(frozen=True, slots=True)
-class LogSummary:
+class LogSummary(Struct, frozen=True):
     """`name` is empty where nothing was written; `error` says why output could not be kept."""
 
     name: str = ""
@@ -114,6 +115,7 @@ class LogDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._absolute = os.path.abspath(path)
         try:
             _make_private(path)
             self._descriptor = os.open(path, os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_RDONLY)
@@ -146,12 +148,25 @@ class LogDirectory:
             return name, descriptor
         raise LogDirectoryError(f"every name for the log of {attempt_id} is taken")
 
+    def path_of(self, name: str) -> str:
+        """For a program that is to make the file."""
+        return f"{self._absolute}/{name}"
+
     def open(self, name: str, flags: int = os.O_RDONLY) -> int:
         """A descriptor of an existing log; LogDirectoryError where that is not one regular file of ours."""
+        descriptor = self.open_if_there(name, flags)
+        if descriptor is None:
+            raise LogDirectoryError(f"the log {name} cannot be opened: {os.strerror(errno.ENOENT)}")
+        return descriptor
+
+    def open_if_there(self, name: str, flags: int = os.O_RDONLY) -> int | None:
+        """The same; None where there is no such file."""
         if not _LOG_NAME.fullmatch(name):
             raise LogDirectoryError(f"{name[:60]!r} is not the name of a log")
         try:
             descriptor = os.open(name, flags | _REOPEN, dir_fd=self._descriptor)
+        except FileNotFoundError:
+            return None
         except OSError as problem:
             raise LogDirectoryError(f"the log {name} cannot be opened: {problem.strerror}") from problem
         found = os.fstat(descriptor)
@@ -470,12 +485,9 @@ class LogReader:
         """The bytes from `offset` on."""
         if self._directory is None or not name:
             return b""
-        try:
-            descriptor = self._directory.open(name)
-        except LogDirectoryError as problem:
-            if isinstance(problem.__cause__, FileNotFoundError):
-                return b""
-            raise
+        descriptor = self._directory.open_if_there(name)
+        if descriptor is None:
+            return b""
         with os.fdopen(descriptor, "rb") as file:
             file.seek(offset)
             return file.read()

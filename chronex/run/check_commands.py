@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import stat
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from chronex.model.job import Command, TaskCheck
 from chronex.model.states import AttemptState
@@ -38,7 +39,7 @@ async def ask_check(
     check: Command, request: AttemptRequest, cancellation: Cancellation, run_context: RunContext
 ) -> CheckAnswer:
     """The check runs where its task runs: the same directory, environment and CHRONEX_* variables."""
-    asked = dataclasses.replace(
+    asked = replace(
         request,
         command=check,
         timeout_ms=CHECK_TIMEOUT_MS,

@@ -6,8 +6,9 @@ import asyncio
 import os
 import signal
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from chronex.clock import SYSTEM_CLOCK
 from chronex.failpoints import fail_point

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+
+from msgspec import Struct
 
 from chronex.model.job import target_of
 from chronex.run.process import Marks
@@ -58,8 +59,7 @@ _MOST_HANDED = 1_000_000
 Variables = dict[bytes, bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class ChildEnvironment:
+class ChildEnvironment(Struct, frozen=True):
     """`secrets` are the values that must not appear in the log."""
 
     variables: Variables

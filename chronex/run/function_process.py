@@ -19,12 +19,12 @@ import tempfile
 import traceback
 import types
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from chronex.clock import SYSTEM_CLOCK
 from chronex.run.callables import (

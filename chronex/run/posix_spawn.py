@@ -15,6 +15,7 @@ import queue
 import signal
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -132,10 +133,9 @@ class _QueuedStart(Generic[T]):
     waits for any more is given up by whoever finds that out, and no callback of the loop is needed for it.
     """
 
-    def __init__(self, work: Callable[[], T], give_up: Callable[[T], None]) -> None:
-        self._work, self._give_up = work, give_up
-        self._loop = asyncio.get_running_loop()
-        self._answer: asyncio.Future[None] = self._loop.create_future()
+    def __init__(self, work: Callable[[], T], give_up: Callable[[T], None], made: _MadeStarts) -> None:
+        self._work, self._give_up, self._made_starts = work, give_up, made
+        self._answer: asyncio.Future[None] = made.loop.create_future()
         self._lock = threading.Lock()
         self._is_unwanted = False
         self._found: list[T] = []  # what it returned, once it has
@@ -170,12 +170,33 @@ class _QueuedStart(Generic[T]):
                 self._found.append(found)
             if is_unwanted:
                 self._give_up(found)
-        with contextlib.suppress(RuntimeError):  # the loop is closed, and so is the task that waited
-            self._loop.call_soon_threadsafe(self._wake)
+        self._made_starts.add(self)
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         if not self._answer.done():
             self._answer.set_result(None)
+
+
+class _MadeStarts:
+    """The starts of one loop that threads have made: a loop that is busy is woken once for all of them."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._made: deque[_QueuedStart[Any]] = deque()
+        self._is_called = False
+
+    def add(self, start: _QueuedStart[Any]) -> None:
+        """On any thread. Where two of them call the loop, it finds nothing the second time."""
+        self._made.append(start)
+        if not self._is_called:
+            self._is_called = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and so are the tasks that waited
+                self.loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        self._is_called = False  # before it looks: what is added from here on calls again
+        while self._made:
+            self._made.popleft().wake()
 
 
 class SpawnThreads:
@@ -185,6 +206,12 @@ class SpawnThreads:
         self._most = most
         self._threads = 0
         self._starts: queue.SimpleQueue[_QueuedStart[Any]] = queue.SimpleQueue()
+        self._made: _MadeStarts | None = None  # of the loop that asked last
+
+    @property
+    def waiting(self) -> int:
+        """How many starts no thread has taken yet."""
+        return self._starts.qsize()
 
     async def run(self, work: Callable[[], T], give_up: Callable[[T], None]) -> T:
         """What `work` returns or raises. Where nobody waits for it any more, `give_up` gets what it returns.
@@ -194,9 +221,15 @@ class SpawnThreads:
         self._begin_thread()
         if not self._threads:
             return work()
-        start = _QueuedStart(work, give_up)
+        start = _QueuedStart(work, give_up, self._made_of(asyncio.get_running_loop()))
         self._starts.put(start)
         return await start.made()
+
+    def _made_of(self, loop: asyncio.AbstractEventLoop) -> _MadeStarts:
+        made = self._made
+        if made is None or made.loop is not loop:
+            made = self._made = _MadeStarts(loop)
+        return made
 
     def _begin_thread(self) -> None:
         if self._threads < self._most:

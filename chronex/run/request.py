@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from chronex.model import AttemptState, ProcessIdentity
 from chronex.model.job import Command
@@ -33,8 +32,7 @@ class EndReason(StrEnum):
     MEMORY_LIMIT = "memory_limit"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptRequest:
+class AttemptRequest(Struct, frozen=True, kw_only=True):
     """One attempt, complete: nothing else decides what runs.
 
     `secrets` are names; their values come from `secret_sources`, or else from the daemon's environment, at the start,
@@ -99,8 +97,7 @@ class CommandRules(Struct, frozen=True, kw_only=True):
     marks: frozenset[bytes] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptResult:
+class AttemptResult(Struct, frozen=True, kw_only=True):
     """How an attempt ended. `retryable` says whether trying again may help; the retry policy decides.
 
     `leftovers` are processes of the attempt that outlived its main process; `leftovers_killed` of them are gone.
@@ -130,8 +127,7 @@ class AttemptResult:
     values_problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NotStarted:
+class NotStarted(Struct, frozen=True):
     """Why a command could not be started. `path` is what the system refused, where it was a path."""
 
     error: str

@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
+from msgspec import Struct
+
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.model.job import Command
 from chronex.model.policies import ProcessSettings
@@ -214,8 +216,7 @@ _REFUSAL = struct.Struct("<qq")
 _LONGEST_ABOUT = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(Struct, frozen=True):
     """A command as the system takes it; an empty directory is the daemon's own."""
 
     path: bytes
@@ -224,8 +225,7 @@ class Invocation:
     script: bytes = b""  # where it is a text for /bin/sh
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedCommand:
+class PreparedCommand(Struct, frozen=True):
     """All that is needed to start a command and to watch it: plain values, which another process can be sent.
 
     `secrets` are the values that must not appear in the log. With `settings` it is started through the launcher.

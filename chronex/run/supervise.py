@@ -7,9 +7,12 @@ import os
 import signal
 import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from chronex.clock import Clock
 from chronex.failpoints import fail_point
@@ -89,8 +92,7 @@ class Cancellation:
             self._listeners.remove(listener)
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Struct, frozen=True):
     """An attempt has begun. `process` is None for a callable; output, if any comes, goes to `log_name`."""
 
     process: ProcessIdentity | None

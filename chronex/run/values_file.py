@@ -47,7 +47,7 @@ class ValuesFile:
         self._name = f"{attempt_id}.values"
         self._descriptor = -1
         self._is_gone = False
-        self.path = os.path.abspath(logs.path / self._name)
+        self.path = logs.path_of(self._name)
         uid = None if settings is None or settings.user is None else user_id(settings.user)
         if uid is not None and uid != os.geteuid():
             self._make_for(uid)
@@ -76,9 +76,12 @@ class ValuesFile:
         if self._descriptor >= 0:
             return os.pread(self._descriptor, _MOST_READ + 1, 0)
         try:
-            descriptor = self._logs.open(self._name)
+            descriptor = self._logs.open_if_there(self._name)
         except LogDirectoryError:
-            return b""  # nothing was handed over, or something else lies there
+            return b""  # something else lies there
+        if descriptor is None:  # mostly nothing is handed over
+            self._is_gone = True
+            return b""
         try:
             return os.read(descriptor, _MOST_READ + 1)
         finally:

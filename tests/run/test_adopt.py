@@ -154,7 +154,7 @@ async def test_its_secrets_stay_secret(run_context: RunContext, stage: Path, val
 
 async def test_of_a_job_that_names_its_secrets_no_more_nothing_is_kept(run_context: RunContext, stage: Path) -> None:
     asked = request(staged(stage, last="echo my $TOKEN"), secrets=("TOKEN",))
-    result = await adopted(run_context, asked, stage, now=replace(asked, secrets=()))
+    result = await adopted(run_context, asked, stage, now=changed(asked, secrets=()))
     assert b"".join(path.read_bytes() for path in Path(run_context.logs.path).iterdir()) == b""
     assert "it is not known whether 'TOKEN' is a secret" in result.log.error
 

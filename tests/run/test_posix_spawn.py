@@ -6,6 +6,8 @@ import asyncio
 import errno
 import os
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ import pytest
 from chronex.run import Hooks, RunContext, command_start, run_attempt
 from chronex.run import spawn as spawn_module
 from chronex.run.posix_spawn import Dup2, OpenForReading, SpawnThreads, spawn, spawn_threads
-from tests.kit.waits import is_gone, until_async
+from tests.kit.waits import is_gone, until, until_async
 from tests.run.requests import request
 
 ECHO = b"/bin/sh"
@@ -95,6 +97,24 @@ async def test_the_loop_goes_on_and_starts_are_made_in_order() -> None:
     assert not any(one.done() for one in waiting)
     go_on.set()
     assert await asyncio.gather(*waiting) == seen == [0, 1, 2, 3, 4]
+
+
+async def test_a_busy_loop_is_woken_once_for_all_that_were_made_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, loop = SpawnThreads(most=2), asyncio.get_running_loop()
+    made: list[int] = []
+    woken: list[object] = []
+    call = loop.call_soon_threadsafe
+
+    def counted(callback: Callable[..., object], *given: object) -> asyncio.Handle:
+        woken.append(callback)
+        return call(callback, *given)
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
+    starts = [asyncio.ensure_future(threads.run(partial(abs, -number), made.append)) for number in range(50)]
+    await asyncio.sleep(0)  # all of them are queued
+    until(lambda: not threads.waiting, "the threads, while the loop is busy here")
+    assert await asyncio.gather(*starts) == list(range(50))
+    assert len(woken) <= 4, "once for what was made while it was busy, and for those that came at the end of that"
 
 
 async def test_what_fails_there_fails_here() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import errno
 import gc
 import os
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from chronex.clock import wall_ms
 from chronex.model import AttemptState
@@ -212,7 +212,7 @@ async def test_the_same_attempt_of_another_store_is_a_stranger(run_context: RunC
     """Two stores with the same job have the same ids at the same second; neither may kill the other's commands."""
     here, there = {"CHRONEX_STORE": "/here"}, {"CHRONEX_STORE": "/there"}
     asked = request(LEFT_BEHIND["holds no pipe"], leftovers=LeftoverPolicy.KILL, extra_environment=here)
-    theirs = dataclasses.replace(asked, command=("sleep", "60"), extra_environment=there)
+    theirs = replace(asked, command=("sleep", "60"), extra_environment=there)
     begun = asyncio.get_running_loop().create_future()
 
     async def on_start(started: Started) -> None:
