@@ -15,6 +15,7 @@ import queue
 import signal
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -178,7 +179,11 @@ class _QueuedStart(Generic[T]):
 
 
 class _MadeStarts:
-    """The starts of one loop that threads have made: a loop that is busy is woken once for all of them."""
+    """The starts of one loop that threads have made: a loop that is busy is woken once for all of them.
+
+    They alone hold it, and it holds them until the loop has heard of them. So where that loop was closed it goes with
+    them and with the tasks that waited, which give up what was started.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -206,7 +211,7 @@ class SpawnThreads:
         self._most = most
         self._threads = 0
         self._starts: queue.SimpleQueue[_QueuedStart[Any]] = queue.SimpleQueue()
-        self._made: _MadeStarts | None = None  # of the loop that asked last
+        self._made: Callable[[], _MadeStarts | None] = lambda: None  # those of the loop that asked last
 
     @property
     def waiting(self) -> int:
@@ -226,9 +231,10 @@ class SpawnThreads:
         return await start.made()
 
     def _made_of(self, loop: asyncio.AbstractEventLoop) -> _MadeStarts:
-        made = self._made
+        made = self._made()
         if made is None or made.loop is not loop:
-            made = self._made = _MadeStarts(loop)
+            made = _MadeStarts(loop)
+            self._made = weakref.ref(made)
         return made
 
     def _begin_thread(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import os
 import threading
 from collections.abc import Callable
@@ -178,6 +179,45 @@ def test_it_is_given_up_where_the_loop_ends_before_it_has_heard_of_it() -> None:
     loop.run_until_complete(asyncio.sleep(0))
     loop.close()
     assert given_up.wait(30)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("is_made_before", [True, False])
+def test_it_is_given_up_where_the_loop_is_closed_under_the_task_that_waits(is_made_before: bool) -> None:
+    """Nobody cancels that task, and no other loop asks these threads for anything afterwards."""
+    threads, go_on, given_up = SpawnThreads(most=1), threading.Event(), threading.Event()
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda _loop, _context: None)  # that a task is destroyed while it waits is the point
+    called: list[object] = []
+    call = loop.call_soon_threadsafe
+
+    def seen(callback: Callable[..., object], *given: object) -> asyncio.Handle:
+        called.append(callback)
+        return call(callback, *given)
+
+    loop.call_soon_threadsafe = seen  # type: ignore[assignment]
+
+    async def leave() -> None:
+        asyncio.ensure_future(threads.run(go_on.wait, lambda _: given_up.set()))  # noqa: RUF006  it outlives the loop
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().stop()  # no further turn: what the thread says is not heard
+        if is_made_before:
+            go_on.set()
+            until(lambda: bool(called), "the thread to call the loop")
+
+    asyncio.ensure_future(leave(), loop=loop)  # noqa: RUF006  the loop is stopped before its end would be asked for
+    loop.run_forever()
+    loop.close()
+    del loop
+    go_on.set()
+    until(lambda: bool(called), "the thread to call the loop")
+    called.clear()
+
+    def is_given_up() -> bool:
+        gc.collect()
+        return given_up.is_set()
+
+    until(is_given_up, "it to be given up")
 
 
 async def test_an_attempt_that_is_cancelled_while_it_is_started_leaves_nothing(
