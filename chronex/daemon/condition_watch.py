@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from chronex.clock import Clock
-from chronex.daemon.executor import request_from_records
+from chronex.daemon.attempt_records import request_from_records
 from chronex.engine.engine import Engine
 from chronex.engine.group_limits import CONDITIONS
 from chronex.errors import StoreError

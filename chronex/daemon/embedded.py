@@ -146,7 +146,7 @@ class EmbeddedEngine(JobControl):
     async def all_noted(self) -> None:
         """Until what this program has told of itself is in the store."""
         if self._daemon is not None:
-            await self._daemon.all_noted()
+            await self._daemon.notes.all_noted()
 
     def add_schedule(self, name: str, schedule: Schedule) -> None:
         """Let jobs of the dialect `custom` refer to `schedule` by `name`."""

@@ -10,37 +10,38 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 from msgspec.structs import replace
 
+from chronex.daemon.attempt_records import end_of, log_fields, request_from_records, stopped_before
 from chronex.daemon.end_checks import EndChecks
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.prestart import Prestart, next_tick_guess
+from chronex.daemon.start_recorder import StartRecorder
+from chronex.daemon.store_retry import StoreRetry
 from chronex.engine import checked_ends
 from chronex.engine.checked_ends import check_of
 from chronex.engine.engine import SLOW_START_MS, AttemptStart, Engine
 from chronex.engine.notices import after_try, hook_failed
 from chronex.engine.orders import AttemptEnd, Cancel, Launch, Order, RunHook, StopProcess
 from chronex.engine.task_state import task_state
-from chronex.errors import StaleClaimError, StoreError, StoreUnavailableError
+from chronex.errors import StaleClaimError, StoreError
 from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Call, Job, Task
-from chronex.model.occurrence import Attempt, Occurrence, occurrence_id, run_id
+from chronex.model.occurrence import Attempt, Occurrence, run_id
 from chronex.model.policies import CrashCheck, StopMode
-from chronex.model.reasons import NO_REASON, Reason, ReasonCode, free_text, text_of
+from chronex.model.reasons import NO_REASON, Reason, ReasonCode, text_of
 from chronex.model.records import Excerpt, Notice
 from chronex.model.states import AttemptState
 from chronex.run import AttemptRequest, AttemptResult, Cancellation, Hooks, RunContext, Started, stop_process
-from chronex.run.attempt_log import DEFAULT_LIMIT
 from chronex.run.callables import run_callable
 from chronex.run.command_runner import CommandRunner, HeldCommand, OwnChildren
 from chronex.run.function_process import run_in_process
 from chronex.run.functions import Calls
 from chronex.run.hooks import run_hook
 from chronex.run.process import is_alive
-from chronex.run.request import DEFAULT_GRACE_MS
 from chronex.run.side_threads import SideThreads
 from chronex.run.supervise import never_started, unknown_exit
 from chronex.storage import scopes
@@ -48,93 +49,8 @@ from chronex.storage.journal import append
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
 
-T = TypeVar("T")
 ExcerptOf = Callable[[Attempt, str], Awaitable[Excerpt | None]]
 log = logging.getLogger(__name__)
-FULL_PAUSE_S = 1.0
-# A daemon that is stopping does not wait for ever: its successor takes up what is not recorded then.
-LAST_TRIES = 3
-
-
-class StoreRetry:
-    """Writes that the store could not take wait here until it can; `waiting` says how many."""
-
-    def __init__(self) -> None:
-        self.waiting = 0
-        self._back = asyncio.Event()
-
-    def store_is_back(self) -> None:
-        """Somebody has read from it: those who wait try at once."""
-        self._back.set()
-
-    async def until_taken(self, write: Callable[[], Awaitable[T]], is_leaving: Callable[[], bool]) -> T:
-        """What `write` returns once the store takes it; its error where it is full or away and we are leaving."""
-        tries_left = LAST_TRIES
-        while True:
-            try:
-                return await write()
-            except StoreUnavailableError:
-                tries_left -= is_leaving()
-                if not tries_left:
-                    raise
-            await self._pause()
-
-    async def _pause(self) -> None:
-        self.waiting += 1
-        self._back.clear()
-        try:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._back.wait(), FULL_PAUSE_S)
-        finally:
-            self.waiting -= 1
-
-
-class _Waiting(NamedTuple):
-    start: AttemptStart
-    recorded: asyncio.Future[None]
-
-
-class StartRecorder:
-    """Records starts in batches: one update is under way at a time, and starts that come meanwhile share the next."""
-
-    def __init__(self, store: Store, engine: Engine) -> None:
-        self.store = store
-        self.engine = engine
-        self._waiting: list[_Waiting] = []
-        self._update: asyncio.Task[None] | None = None
-
-    async def record(self, start: AttemptStart) -> None:
-        """Returns once the start is on disk; raises what the store raised, StaleClaimError where it was refused."""
-        loop = asyncio.get_running_loop()
-        recorded: asyncio.Future[None] = loop.create_future()
-        self._waiting.append(_Waiting(start, recorded))
-        if self._update is None:
-            self._update = loop.create_task(self._record_all())
-        await recorded
-
-    async def _record_all(self) -> None:
-        while self._waiting:
-            taken, self._waiting = self._waiting, []
-            await self._record(taken)
-        self._update = None
-
-    async def _record(self, taken: list[_Waiting]) -> None:
-        try:
-            update = self.engine.all_started([one.start for one in taken])
-            scope = scopes.of_jobs(*(one.start.attempt.job for one in taken))
-            refused = await self.store.update_async(update, use_reserve=True, scope=scope)
-        except Exception as problem:
-            for one in taken:
-                if not one.recorded.done():
-                    one.recorded.set_exception(problem)
-            return
-        for one in taken:
-            if one.recorded.done():  # the attempt that waited may have been canceled meanwhile
-                continue
-            if one.start.attempt.id in refused:
-                one.recorded.set_exception(StaleClaimError(f"{one.start.attempt.id} was taken away"))
-            else:
-                one.recorded.set_result(None)
 
 
 class StopRequest(Cancellation):
@@ -471,7 +387,7 @@ class Executor:
     def _end_of(self, attempt: Attempt, result: AttemptResult) -> AttemptEnd:
         if result.state is not AttemptState.CANCELED:
             return end_of(result, NO_REASON)
-        return end_of(result, self._cancellations[attempt.id].stop_reason or _stopped_before(result))
+        return end_of(result, self._cancellations[attempt.id].stop_reason or stopped_before(result))
 
     def _forget(self, attempt: Attempt) -> None:
         del self._cancellations[attempt.id]
@@ -499,102 +415,3 @@ class Executor:
         """The attempt stays recorded as running on this node, which is about to leave: a successor takes it up."""
         log_event(log, event, {**log_fields(attempt), "error": str(error)}, logging.ERROR)
         self._on_unrecorded(error)
-
-
-def log_fields(attempt: Attempt) -> dict[str, Any]:
-    """The same fields in every line of the log, so that the lines of one attempt can be found."""
-    return {
-        "job": attempt.job,
-        "task": attempt.task,
-        "nominal_ms": attempt.nominal_ms,
-        "occurrence": occurrence_id(attempt.job, attempt.nominal_ms),
-        "attempt": attempt.number,
-    }
-
-
-def request_from_records(
-    job: Job,
-    task: Task,
-    occurrence: Occurrence,
-    attempt: Attempt,
-    *,
-    idempotency_key: str = "",
-    grace_ms: int = DEFAULT_GRACE_MS,
-    log_limit: int = DEFAULT_LIMIT,
-    extra_environment: Mapping[str, str] | None = None,
-) -> AttemptRequest:
-    """The attempt as the records have it, with a grace and a log limit where its job has none of its own."""
-    return AttemptRequest(
-        attempt_id=attempt.id,
-        number=attempt.number,
-        job=job.id,
-        task=task.name,
-        occurrence_id=occurrence.id,
-        nominal_ms=occurrence.scheduled_ms,
-        run_id=run_id(occurrence.id, task.name),
-        version=job.version,
-        recovery=occurrence.recovery,
-        fire_count=occurrence.fire_count,
-        epoch=attempt.epoch,
-        fence=attempt.fence,
-        command=() if isinstance(task.run, Call) else task.run,
-        directory=task.directory,
-        env=task.env,
-        secrets=task.secrets,
-        secret_sources=task.secret_sources,
-        env_file=task.env_file,
-        settings=task.process_settings,
-        metadata={**job.metadata, **task.metadata},
-        parameters=occurrence.parameters,
-        matrix=task.combination,
-        span_start_ms=occurrence.span_start_ms,
-        span_end_ms=occurrence.span_end_ms,
-        last_run_ms=occurrence.last_run_ms,
-        idempotency_key=idempotency_key,
-        timeout_ms=job.timeout_for(task),
-        grace_ms=grace_ms if job.grace_ms is None else job.grace_ms,
-        success_codes=task.success_codes,
-        retry_codes=task.retry_codes,
-        leftovers=job.leftovers,
-        log_limit=job.log_limit or log_limit,
-        extra_environment=extra_environment or {},
-        args=task.run.args if isinstance(task.run, Call) else (),
-        kwargs=task.run.kwargs if isinstance(task.run, Call) else {},
-    )
-
-
-def _stopped_before(result: AttemptResult) -> Reason:
-    """Why an earlier scheduler, or the keeper itself, had stopped it."""
-    return Reason(ReasonCode(result.stop_code)) if result.stop_code else NO_REASON
-
-
-# What it had done when it was stopped so is not known: on_crash says what follows.
-_UNKNOWN_OUTCOMES = (ReasonCode.INTERRUPTED, ReasonCode.CUT_OFF)
-
-
-def end_of(result: AttemptResult, cancel_reason: Reason) -> AttemptEnd:
-    """What the engine records. An attempt that was stopped because its occurrence ran out of time has timed out."""
-    end = AttemptEnd(
-        state=result.state,
-        exit_code=result.exit_code,
-        signal=result.signal,
-        error=result.error,
-        log_bytes=result.log.size,
-        log_dropped=result.log.dropped,
-        usage=result.usage,
-        finished_ms=result.finished_ms or None,
-        leftovers=len(result.leftovers) - result.leftovers_killed,
-        errno=result.errno,
-        retryable=result.retryable,
-        task_state=dict(result.state_changes) or None,
-        values=dict(result.values) or None,
-        values_problem=result.values_problem,
-    )
-    if result.state is not AttemptState.CANCELED:
-        own = Reason(ReasonCode(result.reason.value), result.error) if result.error else NO_REASON
-        return end._replace(reason=own)
-    if cancel_reason.code in _UNKNOWN_OUTCOMES:
-        return end._replace(state=AttemptState.CRASHED, reason=cancel_reason, retryable=True)
-    if cancel_reason.code is ReasonCode.EXECUTION_TIMEOUT:
-        return end._replace(state=AttemptState.TIMEOUT, reason=cancel_reason, retryable=False)
-    return end._replace(reason=cancel_reason or free_text(result.error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from chronex.daemon import skip_log
 from chronex.daemon.condition_watch import ConditionWatch
-from chronex.daemon.executor import FULL_PAUSE_S, Executor
+from chronex.daemon.executor import Executor
+from chronex.daemon.journal_notes import JournalNotes
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.periodic_tasks import PeriodicTask, PeriodicTasks
 from chronex.daemon.registration import (
@@ -29,6 +30,8 @@ from chronex.daemon.registration import (
     watched_since,
 )
 from chronex.daemon.retention import AgeClock
+from chronex.daemon.store_away import StoreAway
+from chronex.daemon.store_retry import FULL_PAUSE_S
 from chronex.daemon.wakeups import LONGEST_BETWEEN_CHECKS_MS, ClockFollower, Rest, WakeupDetector, wake_on_clock_set
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.commands.nodes import RESTART
@@ -41,7 +44,6 @@ from chronex.jobfile import SchedulerSettings
 from chronex.keeper.keepers import Keepers
 from chronex.keeper.kept_commands import KeptCommands
 from chronex.keeper.messages import Trust
-from chronex.model.event import Event
 from chronex.model.placement import fits_node
 from chronex.model.policies import StopMode
 from chronex.model.reasons import TroubleCode
@@ -50,10 +52,8 @@ from chronex.run import RunContext, is_alive
 from chronex.run.functions import Calls
 from chronex.run.process import age_ms as age_of_process
 from chronex.run.secret_values import has_secret
-from chronex.storage import journal
 from chronex.storage.ports import FailsOver, LostCommits, Store
 from chronex.storage.records import Reading, Records
-from chronex.storage.scopes import JOURNAL_ONLY
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +85,8 @@ class Daemon:
         self.store = store
         self.engine = engine
         self.clock = run_context.clock
+        self.notes = JournalNotes(store, self.clock)
+        self.away = StoreAway(self.clock, self.notes, lambda: self.registration.is_shared)
         self.troubles = NodeTroubles(self.clock, self._publish_troubles)
         self.registration = Registration(store, node, self.clock, self._described)
         self.registration.on_trusted, self.registration.on_silence = self._renew_trust, self._take_over_again
@@ -106,8 +108,6 @@ class Daemon:
         self._woken = asyncio.Event()  # something other than the store ends the sleep
         self._conditions: ConditionWatch | None = None  # made when somebody waits for conditions
         self._skips = skip_log.SkipLog(store, self.clock, node.id)
-        self._away_since_ms: int | None = None  # by the monotonic clock: since when the store takes nothing
-        self._noting: set[asyncio.Task[None]] = set()  # events on their way into the journal
         self._detector = WakeupDetector(self.clock)
         own = (
             PeriodicTask("heartbeat", HEARTBEAT_S, self._heartbeat),
@@ -154,7 +154,7 @@ class Daemon:
 
     def _publish_troubles(self) -> None:
         if self.is_at_work:
-            self._note(self._publish_node())  # else the next heartbeat tells it
+            self.notes.beside(self._publish_node(), "the record of this node")  # else the next heartbeat tells it
 
     def _note_periodic_task(self, name: str, data: dict[str, Any]) -> None:
         task = str(data["chore"])
@@ -167,7 +167,7 @@ class Daemon:
     @property
     def is_able_to_start(self) -> bool:
         """Whether what is due would be recorded and started."""
-        return self._away_since_ms is None and self.registration.is_trusted and not self.is_stopping
+        return not self.away and self.registration.is_trusted and not self.is_stopping
 
     def stop(self, mode: StopMode | None = None, within_ms: int | None = None) -> None:
         """No new claim from now on; what runs is left, waited for or stopped, by default as the settings say.
@@ -194,7 +194,7 @@ class Daemon:
     ) -> None:
         """A signal came: stop as `chronex stop` has asked for it since the last one; where nobody has, `on_nothing`
         is called, or it stops as the settings say. Who asked for a restart that cannot be is told, and the caller."""
-        self._note(self._stop_as_asked(on_refused, on_nothing or self.stop))
+        self.notes.beside(self._stop_as_asked(on_refused, on_nothing or self.stop), "a stop as it was asked for")
 
     async def _stop_as_asked(self, on_refused: Callable[[], None], on_nothing: Callable[[], None]) -> None:
         asked = await self.registration.asked_to_stop()
@@ -223,7 +223,7 @@ class Daemon:
         One that others have given up begins anew under another name: what still runs here is taken up by that.
         """
         if isinstance(error, FencedError) and not self.has_failed:
-            self._note(self.registration.note_refused())
+            self.notes.beside(self.registration.note_refused(), "that others have given this node up")
         is_asked = self._stopping.is_set() and not self.has_failed  # who was asked to stop does not begin anew
         self.has_failed = True
         if error is not None and self.registration.is_shared and not is_asked:
@@ -239,7 +239,9 @@ class Daemon:
     def _went_back(self, lost: LostCommits) -> None:
         """Called on a thread of the store: what others have decided on meanwhile must not go on here too."""
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(lambda: self._note(self._end_taken(lost)))
+            self._loop.call_soon_threadsafe(
+                lambda: self.notes.beside(self._end_taken(lost), "what others have taken over")
+            )
 
     async def _end_taken(self, lost: LostCommits) -> None:
         log_event(log, "StoreWentBack", {"conflicts": list(lost.conflicts)}, logging.WARNING)
@@ -249,7 +251,7 @@ class Daemon:
 
     def note_functions(self) -> None:
         """This program has a further function: tell others, and look again at what is due."""
-        self._note(self._publish_node())  # else the next heartbeat tells it
+        self.notes.beside(self._publish_node(), "the record of this node")  # else the next heartbeat tells it
         self._rested = None
         self._woken.set()
 
@@ -305,7 +307,7 @@ class Daemon:
 
     async def _begin(self, *, once: bool) -> None:
         """Record this node, then take up what dead nodes left. A shared store that is busy is waited for."""
-        told = self._note_away, None if once or not self.registration.is_shared else self._stopping
+        told = self.away.begin, None if once or not self.registration.is_shared else self._stopping
         if not self.registration.is_shared:  # the clock of a database is no machine's to set
             self.clock_follower.check_set_back()
         nodes = await until_taken(lambda: self.store.view_async(lambda tx: Reading(tx).nodes()), *told)
@@ -319,7 +321,7 @@ class Daemon:
             self.keepers.begin()
         self._skips.begin()
         self.journal("SchedulerStarted", {"node": self.node.id})
-        await self.all_noted()
+        await self.notes.all_noted()
         fail_point("node registered")
         await until_taken(self._take_over, *told)
         self.on_begun()
@@ -334,28 +336,28 @@ class Daemon:
             if unfollowed:
                 await self.clock_follower.follow_shared()
             resting = await self.store.view_async(self.engine.resting(now_ms))
-            if self._away_since_ms is not None and self.registration.is_shared and self.executor.store_retry.waiting:
+            if self.away and self.registration.is_shared and self.executor.store_retry.waiting:
                 # Ends come first: what is decided before them would find work running that is over.
                 self.executor.store_retry.store_is_back()
                 await asyncio.sleep(0)
                 return Tick((), now_ms + ENDS_FIRST_MS, has_more=False)
             if resting is not None:
-                self._note_back()
+                self.away.end()
                 self._rested = Rest(-1, resting.next_ms)
                 return resting
-            if self._away_ms() > LONGEST_BETWEEN_CHECKS_MS:
+            if self.away.away_ms > LONGEST_BETWEEN_CHECKS_MS:
                 detector.since_ms = now_ms  # nothing could be claimed: what fell due meanwhile counts as missed
             update, scope = self.engine.tick_update(now_ms, detector.since_ms, most), self.engine.tick_scope(now_ms)
             tick = await self.store.update_async(update, scope=scope)
         except StoreUnavailableError as error:
-            self._note_away(error)
+            self.away.begin(error)
             return Tick((), None, has_more=False)
         except (FencedError, StoreOutcomeUnknownError) as error:
             if not self.registration.is_shared:
                 raise
             self.fail(error)
             return Tick((), None, has_more=False)
-        self._note_back()
+        self.away.end()
         return tick
 
     def _still_resting(self, seen: int) -> Tick | None:
@@ -364,7 +366,7 @@ class Daemon:
         A shared store is far away, and idle nodes must not ask it over and over again.
         """
         rest, self._rested = self._rested, None
-        if rest is None or not self.registration.is_shared or rest.seen != seen or self._away_since_ms is not None:
+        if rest is None or not self.registration.is_shared or rest.seen != seen or self.away:
             return None
         if self.engine.has_news or self.clock_follower.unfollowed:
             return None
@@ -373,59 +375,9 @@ class Daemon:
         self._rested = rest
         return Tick((), rest.next_ms, has_more=False)
 
-    def _away_ms(self) -> int:
-        return 0 if self._away_since_ms is None else self.clock.monotonic_ms() - self._away_since_ms
-
-    def _note_away(self, error: StoreUnavailableError) -> None:
-        """Nothing is claimed, and the store is asked again soon. What runs goes on, and retention frees space."""
-        if self._away_since_ms is not None:
-            return
-        self._away_since_ms = self.clock.monotonic_ms()
-        if isinstance(error, StoreFullError):
-            fields = {"so": "no runs start until there is free space", "reason": str(error)}
-            self.journal("StoreRoomLow", fields, use_reserve=True)  # `status` tells it from the journal
-        else:
-            fields = {"so": "no runs start until it answers; what runs goes on", "reason": str(error)}
-            log_event(log, "the store does not answer", fields, logging.WARNING)
-
-    def _note_back(self) -> None:
-        if self._away_since_ms is not None:
-            away_ms, self._away_since_ms = self._away_ms(), None
-            if self.registration.is_shared:
-                self.journal("StoreBack", {"away_ms": away_ms})
-            else:
-                self.journal("StoreRoomBack", {"full_ms": away_ms})
-
-    def journal(self, name: str, data: dict[str, Any], *, use_reserve: bool = False) -> None:
+    def journal(self, name: str, data: dict[str, Any]) -> None:
         """One event in the journal and in the log; only in the log where the journal cannot take it."""
-        event = Event(name=name, at_ms=self.clock.wall_ms(), data=data)
-        self._note(self._append(event, use_reserve=use_reserve))
-
-    async def _append(self, event: Event, *, use_reserve: bool) -> None:
-        data = event.data
-        try:
-            await self.store.update_async(
-                lambda tx: journal.append(tx, event), use_reserve=use_reserve, scope=JOURNAL_ONLY
-            )
-        except StoreError as error:
-            data = {**data, "not_in_journal": str(error)}
-        log_event(log, event.name, data)
-
-    def _note(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do it beside the loop, in the order of the calls; the daemon leaves when all of it is done."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._noting.add(task)
-        task.add_done_callback(self._noted)
-
-    def _noted(self, task: asyncio.Task[None]) -> None:
-        self._noting.discard(task)
-        if not task.cancelled() and (problem := task.exception()) is not None:
-            log_event(log, "not written to the store", {"reason": str(problem)}, logging.WARNING)
-
-    async def all_noted(self) -> None:
-        """Until everything that was told so far is in the store."""
-        while self._noting:
-            await asyncio.wait(self._noting)
+        self.notes.journal(name, data)
 
     async def _take_over(self) -> None:
         await note_ended_here(self.store, self.node, self.clock.wall_ms(), _works_here)
@@ -480,7 +432,7 @@ class Daemon:
         try:
             self.clock_follower.follow()
         except StoreFullError as error:
-            self._note_away(error)
+            self.away.begin(error)
 
     def _check_conditions(self, next_ms: int | None) -> int:
         """Somebody waits for conditions: when the daemon must be awake again for what is found of them."""
@@ -492,9 +444,7 @@ class Daemon:
         return self._conditions.begin(next_ms)
 
     async def _sleep(self, next_ms: int | None, seen: int) -> None:
-        pause = self.periodic.seconds_until_next(
-            at_most=LONGEST_SLEEP_S if self._away_since_ms is None else FULL_PAUSE_S
-        )
+        pause = self.periodic.seconds_until_next(at_most=FULL_PAUSE_S if self.away else LONGEST_SLEEP_S)
         if next_ms is not None:
             pause = min(pause, max(next_ms - self.clock.wall_ms(), 0) / 1000)
         change = asyncio.ensure_future(self.store.wait_async(seen, pause))
@@ -528,7 +478,7 @@ class Daemon:
         with contextlib.suppress(StoreError):  # the journal has it
             await self._skips.finish()
         fail_point("node leaving")
-        await self.all_noted()
+        await self.notes.all_noted()
         if self.has_failed:
             return  # a successor takes up what could not be recorded, as that of a node that died
         left = await self.registration.leave()
@@ -536,7 +486,7 @@ class Daemon:
             self.has_failed = True
             return
         self.journal("SchedulerStopped", {"node": self.node.id, **({"left": left} if left else {})})
-        await self.all_noted()
+        await self.notes.all_noted()
 
     async def _until_all_ended(self) -> None:
         """What drains may take its time. Meanwhile others must know that this node lives, or they take it over."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from chronex.daemon.executor import request_from_records
+from chronex.daemon.attempt_records import request_from_records
 from chronex.daemon.job_control import JobControl
 from chronex.engine.orders import AttemptEnd, Launch
 from chronex.engine.task_state import task_state

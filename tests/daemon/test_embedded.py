@@ -9,13 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from chronex.clock import wall_ms
 from chronex.daemon.embedded import EmbeddedEngine
-from chronex.daemon.executor import StartRecorder
 from chronex.daemon.periodic_tasks import PeriodicTasks
-from chronex.engine.engine import AttemptStart
 from chronex.engine.orders import Launch
 from chronex.engine.task_state import task_state
 from chronex.engine.update import apply_jobs
@@ -25,7 +22,7 @@ from chronex.model.groups import CatchUpPace
 from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import Attempt, Occurrence
 from chronex.model.policies import CrashPolicy, OverlapPolicy, RetryPolicy
-from chronex.model.states import AttemptState, OccurrenceState
+from chronex.model.states import OccurrenceState
 from chronex.run import is_alive
 from chronex.run.callables import TaskContext
 from chronex.storage import journal
@@ -570,32 +567,6 @@ async def test_no_run_leaves_its_queue_before_it_is_due_because_an_end_waited_fo
     assert store.is_held
     assert second.started_ms is not None
     assert second.started_ms >= second.due_ms
-
-
-@pytest.mark.parametrize("kind", ["command", "function"])
-async def test_what_was_taken_away_between_claim_and_start_never_runs(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A node that stood still (SIGSTOP) may have been declared dead, and its work done elsewhere."""
-    witness = tmp_path / "witness"
-    record = StartRecorder.record
-
-    async def taken_away(self: StartRecorder, start: AttemptStart) -> None:
-        gone = replace(start.attempt, state=AttemptState.CRASHED, finished_ms=start.at_ms)
-        self.store.update(lambda tx: Records(tx, start.at_ms).put(gone))
-        await record(self, start)
-
-    monkeypatch.setattr(StartRecorder, "record", taken_away)
-    work = Call("touch") if kind == "function" else ("touch", str(witness))
-    with LmdbStore.open(tmp_path / "store") as store:
-        async with EmbeddedEngine(store, calls={"touch": lambda _context: witness.touch()}) as engine:
-            engine.apply([Job(id="job", schedule=SOON, tasks=(Task(name="main", run=work),))])
-            await until_async(lambda: "its claim was taken away" in caplog.text, "the refusal")
-        (occurrence,) = begun(store)
-        (attempt,) = store.view(lambda tx: Reading(tx).attempts("job", occurrence.nominal_ms))
-    assert (attempt.state, attempt.started_ms) == (AttemptState.CRASHED, None)
-    assert not witness.exists()
-    await until_async(lambda: not list((tmp_path / "store").glob("keepers/*")), "the end of the keeper")
 
 
 LEAVES_WITHOUT_STOP = """

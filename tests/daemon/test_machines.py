@@ -279,7 +279,7 @@ def test_a_daemon_that_begins_while_others_hold_the_store_waits_for_it(
                 other.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
                 other.execute("SELECT pg_advisory_xact_lock(hashtext(current_schema()), 1)")
                 running = asyncio.get_running_loop().create_task(daemon.run())
-                await until_async(lambda: daemon._away_since_ms is not None or running.done(), "a store that is busy")
+                await until_async(lambda: daemon.away or running.done(), "a store that is busy")
             await until_async(lambda: bool(daemon.registration.last_seen) or running.done(), "its record")
             daemon.stop(StopMode.DRAIN)
             await running

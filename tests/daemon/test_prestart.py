@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from chronex.clock import SYSTEM_CLOCK, SystemClock, wall_ms
 from chronex.daemon import prestart as prestart_module
-from chronex.daemon.executor import request_from_records
+from chronex.daemon.attempt_records import request_from_records
 from chronex.daemon.prestart import LEAD_MS, HeldChild, Prestart, next_tick_guess
 from chronex.engine.commands import Actor, pause
 from chronex.engine.orders import Launch

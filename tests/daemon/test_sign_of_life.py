@@ -44,10 +44,10 @@ async def test_a_scheduler_that_can_start_nothing_keeps_silent(daemon: Daemon) -
     """While its store is full, for example: whoever listens must hear that nothing runs."""
     with web_server() as server:
         task = heartbeat_task(daemon, HeartbeatSettings(server.url))
-        daemon._away_since_ms = daemon.clock.monotonic_ms()
+        daemon.away.since_ms = daemon.clock.monotonic_ms()
         await task.do()
         assert server.requests == []
-        daemon._away_since_ms = None
+        daemon.away.since_ms = None
         await task.do()
         assert len(server.requests) == 1
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
-import resource
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from chronex.failpoints import VARIABLE
 from chronex.keeper.ends_file import read_ends
-from chronex.keeper.keeper_process import MOST_ERRORS, BoundedErrors, keep
+from chronex.keeper.keeper_process import keep
 from chronex.keeper.keepers import KeeperRefusedError, keeper_environment, start_keeper
-from chronex.keeper.link import KeeperLink, connect
+from chronex.keeper.link import connect
 from chronex.keeper.messages import Ended, FrameReader, Held, Message, Open, Opened, Start, Welcome
 from chronex.model import AttemptState
 from chronex.run import Cancellation, Hooks, Started
@@ -27,7 +23,6 @@ from chronex.run.command_start import prepare_command
 from chronex.run.request import EndReason, NotStarted
 from tests.keeper.schedulers import Schedulers, adopted, die, held, is_opened, left_running, left_running_behind_gate
 from tests.kit.waits import is_gone, until_async
-from tests.run.conftest import forbid_threads
 from tests.run.requests import request
 
 
@@ -381,122 +376,6 @@ async def test_a_cancellation_reaches_a_command_of_another_scheduler(schedulers:
     keepers.tidy(lambda _attempt: False)
 
 
-@pytest.mark.usefixtures("whole_keepers")
-async def test_a_keeper_that_is_killed_ends_no_command_and_its_end_is_unknown(schedulers: Schedulers) -> None:
-    gate, witness = schedulers.place / "gate", schedulers.place / "witness"
-    asked = request(f"while [ ! -e {gate} ]; do sleep 0.01; done; echo x >> {witness}")
-    keepers = schedulers.begin("one")
-    commands = schedulers.commands(keepers)
-    link = await keepers.own()
-    run = asyncio.ensure_future(commands.run(asked, Hooks(), None))
-    await until_async(lambda: is_opened(schedulers, asked), "it to run")
-    os.kill((await link.welcome).process.pid, signal.SIGKILL)
-    await until_async(lambda: link.is_lost, "the connection to break")
-    gate.touch()
-    result = await run
-    assert (result.state, result.reason) == (AttemptState.CRASHED, EndReason.UNKNOWN_EXIT)
-    assert witness.read_text() == "x\n"
-    again = await commands.run(request("exit 4"), Hooks(), None)
-    assert again.exit_code == 4  # by a new keeper
-
-
-async def test_a_keeper_that_is_killed_before_the_barrier_is_open_runs_nothing(schedulers: Schedulers) -> None:
-    witness = schedulers.place / "witness"
-    keepers = schedulers.begin("one")
-    link = await keepers.own()
-    keeper = (await link.welcome).process.pid
-
-    async def kill(_started: Started) -> int | None:
-        os.kill(keeper, signal.SIGKILL)
-        await until_async(lambda: link.is_lost, "the connection to break")
-        return None
-
-    result = await schedulers.commands(keepers).run(request(("touch", str(witness))), Hooks(started=kill), None)
-    assert result.state is AttemptState.CRASHED
-    assert not witness.exists()
-
-
-async def test_an_end_that_a_killed_keeper_had_written_is_known(schedulers: Schedulers) -> None:
-    asked = request("exit 5")
-    link = await schedulers.begin("one").own()
-    process = await held(schedulers, link, asked)
-    keeper = (await link.welcome).process.pid
-    link.send(Open(asked.attempt_id))
-    await link.ended(asked.attempt_id)
-    os.kill(keeper, signal.SIGKILL)
-    await until_async(lambda: is_gone(keeper), "the keeper to be gone")
-    result = await adopted(schedulers, "two", asked, process)
-    assert (result.state, result.exit_code) == (AttemptState.FAILED, 5)
-
-
-async def test_an_end_that_another_s_keeper_wrote_before_it_was_killed_is_known(
-    schedulers: Schedulers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It dies between writing the end and telling it, while its adopter is connected."""
-    monkeypatch.setenv("CHRONEX_KEEPER_FAIL_POINT", "end kept")
-    asked = request("exit 5")
-    process = await left_running_behind_gate(schedulers, asked)
-    monkeypatch.delenv("CHRONEX_KEEPER_FAIL_POINT")
-    waiting = asyncio.ensure_future(adopted(schedulers, "two", asked, process))
-    await until_async(lambda: schedulers._living[-1].link_of(asked.attempt_id, process) is not None, "the adopter")
-    (schedulers.place / "gate").touch()
-    result = await waiting
-    assert (result.state, result.exit_code) == (AttemptState.FAILED, 5)
-
-
-async def test_each_of_several_waits_for_a_keeper_that_is_stopped(schedulers: Schedulers) -> None:
-    """The second that looked found the first one in the middle of looking, and took its own end for unknown."""
-    gate = schedulers.place / "gate"
-    several = [request(f"while [ ! -e {gate} ]; do sleep 0.01; done; exit {code}") for code in (1, 2, 3)]
-    link = await schedulers.begin("one").own()
-    processes = [await held(schedulers, link, asked) for asked in several]
-    keeper = (await link.welcome).process.pid
-    for asked in several:
-        link.send(Open(asked.attempt_id))
-    await until_async(lambda: all(is_opened(schedulers, asked) for asked in several), "all to run")
-    die(link)
-    os.kill(keeper, signal.SIGSTOP)
-    keepers = schedulers.begin("two")
-    commands = schedulers.commands(keepers)
-    try:
-        await keepers.discover(lambda _node: True)
-        pairs = zip(several, processes, strict=True)
-        waits = [asyncio.ensure_future(commands.adopt(asked, one, 0, "", Hooks())) for asked, one in pairs]
-        looks = 0
-
-        async def looked(directory: Path, within_s: float = 1.0) -> KeeperLink:
-            nonlocal looks
-            looks += 1
-            return await connect(directory, 0.01)
-
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("chronex.keeper.keepers.connect", looked)
-            await until_async(lambda: looks > 5, "it to be asked again and again")
-    finally:
-        os.kill(keeper, signal.SIGCONT)
-    gate.touch()
-    assert [result.exit_code for result in await asyncio.gather(*waits)] == [1, 2, 3]
-    keepers.tidy(lambda _attempt: False)
-
-
-async def test_what_a_killed_keeper_wrote_is_found_while_the_next_one_begins(schedulers: Schedulers) -> None:
-    """The directory of the killed one was taken for that of the one that was about to begin."""
-    asked = request("exit 5")
-    keepers = schedulers.begin("one")
-    link = await keepers.own()
-    process = await held(schedulers, link, asked)
-    link.send(Open(asked.attempt_id))
-    await link.ended(asked.attempt_id)
-    os.kill((await link.welcome).process.pid, signal.SIGKILL)
-    await until_async(lambda: link.is_lost, "the connection to break")
-    link.forget(asked.attempt_id)  # as if its end had not been told
-    keepers.begin()
-    commands = schedulers.commands(keepers)
-    assert (await commands.adopt(asked, process, 0, "", Hooks())).exit_code == 5
-    commands.recorded(asked.attempt_id)
-    await keepers.own()
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda one: one.name)
 async def test_what_stops_a_service_does_not_stop_it(schedulers: Schedulers, number: signal.Signals) -> None:
     commands = schedulers.commands(keepers := schedulers.begin("one"))
@@ -523,78 +402,3 @@ async def test_a_keeper_that_is_stopped_keeps_what_it_has(schedulers: Schedulers
     (schedulers.place / "gate").touch()
     result = await adopted(schedulers, "three", asked, process)
     assert result.exit_code == 6
-
-
-@contextmanager
-def no_low_descriptors() -> Iterator[None]:
-    """As in a program that has a thousand connections: whatever is opened now has a number beyond 1,023."""
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], 2048), max(limits[1], 2048)))
-    taken: list[int] = []
-    try:
-        while not taken or taken[-1] < 1100:
-            taken.append(os.dup(0))
-        yield
-    finally:
-        for descriptor in taken:
-            os.close(descriptor)
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-
-
-async def test_a_program_with_a_thousand_open_files_has_a_keeper(schedulers: Schedulers) -> None:
-    commands = schedulers.commands(schedulers.begin("one"))
-    with no_low_descriptors():
-        result = await commands.run(request("exit 3"), Hooks(), None)
-    assert result.exit_code == 3
-
-
-async def test_without_a_thread_for_the_start_of_a_keeper_commands_run_as_children(
-    schedulers: Schedulers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commands = schedulers.commands(schedulers.begin("one"))
-    forbid_threads(monkeypatch)
-    assert (await commands.run(request("exit 3"), Hooks(), None)).exit_code == 3
-
-
-async def test_a_keeper_that_cannot_be_looked_at_now_is_not_taken_for_dead(
-    schedulers: Schedulers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who is out of descriptors knows nothing of it: its ends are not lost, and its directory is not removed."""
-    asked = request("exit 5")
-    process = await left_running_behind_gate(schedulers, asked)
-    (place,) = schedulers.directories()
-    keepers = schedulers.begin("two")
-
-    def refuse(*_arguments: object, **_more: object) -> int:
-        raise OSError(errno.EMFILE, "Too many open files")
-
-    with monkeypatch.context() as full:
-        full.setattr(os, "open", refuse)
-        await keepers.discover(lambda _node: True, [place])
-        keepers.tidy(lambda _attempt: False)
-    assert keepers.keeps(asked.attempt_id)
-    (schedulers.place / "gate").touch()
-    commands = schedulers.commands(keepers)
-    result = await commands.adopt(asked, process, 0, f"{asked.attempt_id}.log", Hooks())
-    assert result.exit_code == 5
-
-
-def test_what_a_keeper_says_of_itself_is_bounded(tmp_path: Path) -> None:
-    """Out of descriptors it has a traceback for each second in which somebody waits to be let in."""
-    with (tmp_path / "errors").open("w") as file, redirect_stderr(BoundedErrors(file)):
-        for number in range(MOST_ERRORS):
-            print("socket.accept() out of system resource", number, file=sys.stderr)
-    assert (tmp_path / "errors").stat().st_size == MOST_ERRORS
-
-
-def test_a_full_disk_keeps_no_keeper_from_its_commands() -> None:
-    program = (
-        "import contextlib, sys\n"
-        "from chronex.keeper.keeper_process import BoundedErrors\n"
-        "with contextlib.redirect_stderr(BoundedErrors(sys.stderr)):\n"
-        "    print('a fault', file=sys.stderr)\n"
-        "print('it goes on')\n"
-    )
-    with open("/dev/full", "wb") as full:
-        ran = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=full, check=False)
-    assert ran.stdout == b"it goes on\n"
