@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -175,12 +174,6 @@ def read_duration(option: str, text: str | None) -> int | None:
 JOB_FILE = "chronex.toml"
 CONFIG_VARIABLE = "CHRONEX_CONFIG"
 STORE_VARIABLE = "CHRONEX_STORE"
-_DATABASES = ("postgresql", "postgres")
-# One slash too few, or as libpq writes it in a string of its own; as a directory it would be shown with its password.
-# Both are compiled by the first command that works on a store.
-_NEARLY_AN_ADDRESS = r"(?i)postgres(ql)?:|(host|hostaddr|port|dbname|user|password|service) *="
-# A name and a password before a host, whatever is wrong before them.
-_CREDENTIALS = r"(?s):.*@"
 # Paths that the shell has opened already, as `<(…)` and `< file`: a pipe there has a writer at its other end.
 _OPEN_ALREADY = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
@@ -221,30 +214,17 @@ def store_location(option: str | None, environ: Mapping[str, str] = os.environ) 
     if option == "":  # as of a variable that is not set
         raise UsageError("--store is empty; name a directory or a postgresql:// address, or leave it out")
     if chosen := option or environ.get(STORE_VARIABLE):
-        source = "--store" if option else STORE_VARIABLE  # the rest of an address may hold a password
-        if (scheme := _scheme_of(chosen)) is None:
-            if re.match(_NEARLY_AN_ADDRESS, chosen) or (
-                re.search(_CREDENTIALS, chosen) and not Path(chosen).exists()
-            ):
-                raise UsageError(f"{source} is not written as an address; write postgresql://user@host:5432/database")
-            return Path(chosen)
-        if scheme.lower() in _DATABASES:
-            from chronex_store.opening import read_location
+        from chronex_store.opening import problem_of_store_name, read_location
 
-            return read_location(chosen)
-        raise UsageError(f"{source} is a {scheme} address, and a store is a directory or a postgresql:// address")
+        if problem := problem_of_store_name(chosen, "--store" if option else STORE_VARIABLE):
+            raise UsageError(problem)
+        return read_location(chosen)
     from platformdirs import user_state_path
 
     try:
         return user_state_path("chronex", appauthor=False) / "store"
     except RuntimeError:
         raise UsageError(f"this user has no home directory; name a store with --store or {STORE_VARIABLE}") from None
-
-
-def _scheme_of(text: str) -> str | None:
-    """`postgresql` of "postgresql://host/name"; None for a path, which may hold any character but has no `://`."""
-    scheme, separator, _ = text.partition("://")
-    return scheme if separator and scheme.replace("+", "").replace("-", "").isalnum() else None
 
 
 def is_open_already(path: Path) -> bool:

@@ -124,6 +124,7 @@ def node_json(row: NodeRow) -> dict[str, Any]:
         **timed("lost", node.lost_ms),
         **timed("refused", node.refused_ms),
         "concerns": [{"code": one.value, "words": concern_words(row, one)} for one in row.concerns],
+        "program": node.program or None,
         "functions": None if node.functions is None else list(node.functions),
     }
 

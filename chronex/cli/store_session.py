@@ -122,7 +122,7 @@ class StoreSession:
 
     @property
     def daemon_pid(self) -> int | None:
-        """The process of this machine that works on the store."""
+        """The daemon of this machine that works on the store; a program with an engine of its own is none."""
         if isinstance(self.location, Path):
             holder = lock_holder(self.location)
             return holder.pid if holder is not None and self.has_daemon else None
@@ -130,9 +130,8 @@ class StoreSession:
 
         here = host_identity(state_directory(self.location), create=False)
         nodes = self.read(lambda reading: reading.nodes())
-        living = [
-            node for node in nodes if node.stopped_ms is None and node.host_id == here and is_alive(node.process)
-        ]
+        ours = [node for node in nodes if node.host_id == here and not node.program]
+        living = [node for node in ours if node.stopped_ms is None and is_alive(node.process)]
         return max(living, key=lambda node: node.started_ms).process.pid if living else None
 
     def change(self, fn: Callable[[Records], T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:

@@ -33,9 +33,11 @@ from chronex.daemon.event_feed import MAX_WAIT_S, EventCallback, JournalFeed, Su
 from chronex.daemon.job_control import JobControl
 from chronex.daemon.loop import Daemon
 from chronex.daemon.maintenance import add_maintenance
-from chronex.daemon.registration import this_node
+from chronex.daemon.node_setup import Workplace, location_of, node_at, workplace_on
+from chronex.daemon.reload import is_gone_file
 from chronex.engine.commands import Triggered
 from chronex.engine.engine import Engine
+from chronex.engine.update.sources import none_is_gone
 from chronex.errors import ChronexError
 from chronex.jobfile import SchedulerSettings
 from chronex.jobfile.program_jobs import read_program_channels
@@ -52,6 +54,8 @@ from chronex.timing.job_schedule import Schedule, register_schedule
 from chronex.views.past_runs import PastRun
 from chronex_store import LmdbStore
 from chronex_store.daemon_lock import EngineLock, acquire_engine_lock
+from chronex_store.opening import StoreLocation, open_location, problem_of_store_name, read_location
+from chronex_store.postgres.pg_address import PostgresAddress
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,14 +66,16 @@ def program_name() -> str:
 
 
 class EmbeddedEngine(JobControl):
-    """One node on `store`: a path (opened here and closed at the end), or a store that the caller keeps.
+    """One node on `store`: a path or a postgresql:// address (opened here and closed at the end), or a store that the
+    caller keeps.
 
     `calls` are functions that jobs may name in `Call`; with `can_import`, "module:function" is looked up too.
     `schedules` are registered for jobs of the dialect `custom`. `settings` are those of a job file's `[scheduler]`:
-    limits of history and logs, the pool, metrics. Logs lie in `logs`, else in the directory of a
-    store that has a path, else in a directory that is removed at the end. Its jobs belong to the program of this
-    `name` (by default that of the script): programs that share a store need different ones. `channels` are the tables
-    of [notify] in a job file, by their names, which jobs name in `notify`.
+    limits of history and logs, the pool, metrics. Logs lie in `logs`, else in the directory of the store, or in what
+    this machine keeps of its work on a database (CHRONEX_STATE_DIR), else in a directory that is removed at the end.
+    Its jobs belong to the program of this `name` (by default that of the script): programs that share a store need
+    different ones. `channels` are the tables of [notify] in a job file, by their names, which jobs name in `notify`.
+    `clock` is for a store of this machine alone: where machines share one, its own counts.
     """
 
     def __init__(  # noqa: PLR0913  each is a keyword of a constructor that programs use
@@ -88,11 +94,14 @@ class EmbeddedEngine(JobControl):
         functions = Calls(calls, can_import=can_import)
         own_channels = read_program_channels(channels or {})
         super().__init__(name or program_name(), functions, settings or SchedulerSettings(), clock, own_channels)
-        self._given = _path_or_store(store)
+        self._given = _location_or_store(store)
+        self._own_clock = clock
+        self._place: Workplace | None = None
         self._log_path = logs
         self._store: Store | None = None
         self._daemon: Daemon | None = None
         self._work: asyncio.Task[None] | None = None
+        self._is_stopping = self._has_started = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._loop_of_thread: asyncio.AbstractEventLoop | None = None
@@ -173,8 +182,7 @@ class EmbeddedEngine(JobControl):
 
         def declare(function: F) -> F:
             job = name or str(getattr(function, "__name__", ""))
-            work = self._call(job, function, tuple(args), kwargs, executor)
-            self.declare(self._read_job(job, schedule, work, keys))
+            self.declare(self._new_job(job, schedule, self._call(job, function, args, kwargs, executor), keys))
             return function
 
         return declare
@@ -187,7 +195,10 @@ class EmbeddedEngine(JobControl):
         The handler is given the metadata of the definition in `context.metadata`.
         """
         found = trigger_definition(definition, self.settings.timezone)
-        self.declare(found.job(self._call(found.id, handler, executor=executor)))
+        work = self._call(found.id, handler, executor=executor)
+        assert isinstance(work.run, Call)
+        self._know(work)
+        self.declare(found.job(work.run))
         return found
 
     # -- events --------------------------------------------------------------------------------------------
@@ -199,6 +210,8 @@ class EmbeddedEngine(JobControl):
         loop. What it raises is logged. `cancel()` of the subscription ends it.
         """
         names = check_event_names([event] if isinstance(event, str) else event)
+        if not callable(callback):
+            raise ChronexError(f"{callback!r} cannot be called; give a function that takes an event"[:300])
         subscription = Subscription(names, job, callback)
         if self._store is not None:
             subscription.after = self._store.view(journal.head)
@@ -224,12 +237,18 @@ class EmbeddedEngine(JobControl):
         except BaseException:
             self._close()
             raise
-        self._loop = asyncio.get_running_loop()
+        self._loop, self._is_stopping, self._has_started = asyncio.get_running_loop(), False, True
         self._work = self._loop.create_task(self._run(daemon), name="chronex engine")
         if self._subscriptions:
             self._feed.follow()
 
     async def _run(self, daemon: Daemon) -> None:
+        await self._run_node(daemon)
+        while daemon.must_restart and not self._is_stopping:  # others have given it up, or cannot be sure of it
+            daemon = self._daemon = self._make_daemon()
+            await self._run_node(daemon)
+
+    async def _run_node(self, daemon: Daemon) -> None:
         async with AsyncExitStack() as services:  # their libraries take a while to load
             if self.settings.metrics is not None:
                 from chronex.daemon.metrics_server import serve_metrics
@@ -251,6 +270,7 @@ class EmbeddedEngine(JobControl):
         daemon, work = self._daemon, self._work
         if daemon is None or work is None:
             return
+        self._is_stopping = True
         if drain:
             daemon.drain()
         else:
@@ -323,6 +343,8 @@ class EmbeddedEngine(JobControl):
         """Wait until the engine ends by itself, which it does only when its store fails, or so many seconds."""
         loop = self._loop
         if loop is None:
+            if not self._has_started:
+                raise ChronexError("the engine is not started; join it inside `with engine:`")
             return
         waiting = asyncio.run_coroutine_threadsafe(self.wait(), loop)
         try:
@@ -360,33 +382,35 @@ class EmbeddedEngine(JobControl):
     # -- what it opens -------------------------------------------------------------------------------------------
 
     def _open(self) -> None:
-        self._store = LmdbStore.open(self._given) if isinstance(self._given, Path) else self._given
+        given = self._given
+        self._store = open_location(given) if isinstance(given, Path | PostgresAddress) else given
+        location = location_of(self._store)
         if isinstance(self._store, LmdbStore):
             self._lock = acquire_engine_lock(self._store.path)
+        if location is not None:
+            self._place = workplace_on(self._store, location, self._own_clock)
+            self._clock = self._place.clock
+            # A job file that is not here may well be on another machine.
+            self._use_sources(none_is_gone if self._place.host_id else is_gone_file)
         directory = self._log_path
-        if directory is None and self._path is not None:
-            directory = self._path / "logs"
+        if directory is None and self._place is not None:
+            directory = self._place.state / "logs"
         if directory is None:
             directory = Path(tempfile.mkdtemp(prefix="chronex-"))
             # Also of a program that ends without `stop`.
             self._remove_temporary = weakref.finalize(self, _remove_own, directory, os.getpid())
         self._logs = LogDirectory(directory)
 
-    @property
-    def _path(self) -> Path | None:
-        """Where the store lies, for one that lies anywhere."""
-        path = getattr(self._store, "path", None)
-        return None if path is None else Path(path)
-
     def _make_daemon(self) -> Daemon:
         assert self._logs is not None
-        node = this_node(self.settings.max_concurrent_jobs)
+        place = self._place or Workplace(Path(), "", self._clock)
+        node = node_at(place, self.settings, self.program)
         engine = Engine(self.store, node.id, self.settings.max_concurrent_jobs)
-        # A store in memory has no path; its commands must differ all the same from those of another process,
+        # A store in memory lies nowhere; its commands must differ all the same from those of another process,
         # which may have the same jobs: a cancellation would find the other's processes by their id.
-        own = {"CHRONEX_ENGINE": node.id} if self._path is None else {"CHRONEX_STORE": str(self._path.resolve())}
+        own = {"CHRONEX_STORE": place.named} if place.named else {"CHRONEX_ENGINE": node.id}
         run_context = RunContext.of_this_process(self._logs, self._clock, environment=own)
-        keepers = None if self._path is None else Keepers(self._path.resolve(), self._logs.path.resolve(), node.id)
+        keepers = Keepers(place.state.resolve(), self._logs.path.resolve(), node.id) if place.named else None
         daemon = Daemon(self.store, engine, run_context, node, self.settings, calls=self.calls, keepers=keepers)
         add_maintenance(daemon, self._logs, self.settings)
         return daemon
@@ -398,16 +422,20 @@ class EmbeddedEngine(JobControl):
             self._lock.release()
         if self._remove_temporary is not None:
             self._remove_temporary()
-        if self._store is not None and isinstance(self._given, Path):
+        if self._store is not None and isinstance(self._given, Path | PostgresAddress):
             self._store.close()
-        self._store = self._logs = self._remove_temporary = self._lock = None
+        self._store = self._logs = self._remove_temporary = self._lock = self._place = None
+        self._clock = self._own_clock
 
 
-def _path_or_store(given: Store | Path | str) -> Store | Path:
+def _location_or_store(given: Store | Path | str) -> Store | StoreLocation:
     if isinstance(given, str):
-        return Path(given)
+        if problem := problem_of_store_name(given, "the store"):
+            raise ChronexError(problem)
+        return read_location(given)
     if not isinstance(given, Path) and not hasattr(given, "view"):
-        raise ChronexError(f"a store is the path of a directory or an open store, not {type(given).__name__}")
+        kinds = "the path of a directory, a postgresql:// address or an open store"
+        raise ChronexError(f"a store is {kinds}, not {type(given).__name__}")
     return given
 
 

@@ -18,8 +18,7 @@ from chronex.daemon.attempt_records import end_of, log_fields, request_from_reco
 from chronex.daemon.end_checks import EndChecks
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.prestart import Prestart, next_tick_guess
-from chronex.daemon.start_recorder import StartRecorder
-from chronex.daemon.store_retry import StoreRetry
+from chronex.daemon.store_writes import StartRecorder, StoreRetry
 from chronex.engine import checked_ends
 from chronex.engine.checked_ends import check_of
 from chronex.engine.engine import SLOW_START_MS, AttemptStart, Engine
@@ -98,6 +97,7 @@ class Executor:
         self.is_traced = False  # whether a collector is told of every attempt
         self.excerpt_of: ExcerptOf | None = None  # where machines share the store: what all of them have of a log
         self.on_process_stopped: Callable[[], None] = lambda: None  # one that a hanging node had left running
+        self.on_function: Callable[[], None] = lambda: None  # one of this program begins
         self.store_retry = StoreRetry()
         self._stopped_here: set[str] = set()
         self._starts = StartRecorder(store, engine)
@@ -157,14 +157,22 @@ class Executor:
         self._leaving = True
         for task in list(self._commands.values()):
             task.cancel()
-        functions = {name: one for name, one in self._cancellations.items() if name not in self._commands}
-        interrupt = partial(self._stop_all, functions, ReasonCode.INTERRUPTED)
+        interrupt = partial(self._stop_all, self.functions, ReasonCode.INTERRUPTED)
         asyncio.get_running_loop().call_later(self.settings.grace_ms / 1000, interrupt)
 
     def stop_all_but(self, ours: Collection[str]) -> None:
         """Stop what runs here and is another node's by now; its end will be refused."""
         taken = {name: one for name, one in self._cancellations.items() if name not in ours}
         self._stop_all(taken, ReasonCode.TAKEN_OVER)
+
+    @property
+    def functions(self) -> dict[str, StopRequest]:
+        """Those of this program that run here."""
+        return {name: one for name, one in self._cancellations.items() if name not in self._commands}
+
+    def cut_off_functions(self) -> None:
+        """Others may begin them anew by now."""
+        self._stop_all(self.functions, ReasonCode.CUT_OFF)
 
     def _stop_all(self, attempts: Mapping[str, StopRequest], code: ReasonCode) -> None:
         for cancellation in list(attempts.values()):
@@ -260,6 +268,7 @@ class Executor:
     async def _call(
         self, request: AttemptRequest, target: str, hooks: Hooks, state: Mapping[str, str]
     ) -> AttemptResult:
+        self.on_function()
         function = self.calls.in_process(target)
         if function is not None:
             return await run_in_process(request, function, hooks, self.run_context, state)

@@ -18,17 +18,13 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Protocol
 
-from msgspec.structs import replace
-
-from chronex import torture_settings
-from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.early_hangup import ignore_hangup
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.loop import Daemon
 from chronex.daemon.maintenance import add_maintenance
 from chronex.daemon.metrics_server import serve_metrics
+from chronex.daemon.node_setup import node_at, workplace_on
 from chronex.daemon.periodic_tasks import PeriodicTask
-from chronex.daemon.registration import this_node
 from chronex.daemon.reload import JobFileSource, Reloader, file_source
 from chronex.daemon.sign_of_life import READY, STARTS_SLOWLY, ServiceNotify
 from chronex.engine.engine import Engine
@@ -50,9 +46,8 @@ from chronex.storage.records import Reading
 from chronex_store.daemon_lock import acquire_daemon_lock
 from chronex_store.directory_checks import DATA_FILE
 from chronex_store.lmdb_store import LmdbStore
-from chronex_store.opening import OpenedStore, StoreLocation, host_identity, open_postgres, state_directory
+from chronex_store.opening import OpenedStore, StoreLocation, open_postgres
 from chronex_store.postgres.pg_address import PostgresAddress
-from chronex_store.postgres.pg_layout import LAYOUT
 
 if TYPE_CHECKING:
     from chronex_store.postgres.pg_store import PostgresStore
@@ -228,33 +223,13 @@ def _same_command() -> list[str]:
 
 def _build_daemon(store: OpenedStore, location: StoreLocation, settings: SchedulerSettings) -> Daemon:
     """A new node on the store."""
-    state = state_directory(location)
-    clock: Clock = SYSTEM_CLOCK
-    host_id, named, layout = "", str(state.resolve()), 0
-    refuse_torture_settings(location)
-    if isinstance(location, PostgresAddress):
-        clock, host_id, layout = store.clock(), host_identity(state), LAYOUT
-        named = location.shown  # without a password
-        if not location.is_guarded:
-            fields = {"store": location.shown, "so": "add sslmode=verify-full to the address"}
-            log_event(log, "the connection to the database is not checked", fields, logging.WARNING)
-    node = replace(this_node(settings.max_concurrent_jobs, clock, host_id, settings.labels), layout=layout)
-    logs = LogDirectory(state / "logs")
-    run_context = RunContext.of_this_process(logs, clock, environment={"CHRONEX_STORE": named})
+    place = workplace_on(store, location)
+    node = node_at(place, settings)
+    logs = LogDirectory(place.state / "logs")
+    run_context = RunContext.of_this_process(logs, place.clock, environment={"CHRONEX_STORE": place.named})
     engine = Engine(store, node.id, settings.max_concurrent_jobs)
-    keepers = Keepers(state.resolve(), logs.path.resolve(), node.id, starts_at_once=True)
+    keepers = Keepers(place.state.resolve(), logs.path.resolve(), node.id, starts_at_once=True)
     return Daemon(store, engine, run_context, node, settings, keepers=keepers)
-
-
-def refuse_torture_settings(location: StoreLocation) -> None:
-    """Leases that run out faster than those of other nodes would take running work away from them."""
-    if torture_settings.IS_SET and not is_torture_store(location):
-        names = f"{torture_settings.PACE_VARIABLE} and {torture_settings.CLOCK_VARIABLE}"
-        raise ChronexError(f"{names} are for the daemons of chronex torture alone; take them out of the environment")
-
-
-def is_torture_store(location: StoreLocation) -> bool:
-    return isinstance(location, PostgresAddress) and location.schema.startswith(torture_settings.SCHEMA_PREFIX)
 
 
 class _Ends:

@@ -13,22 +13,34 @@ from typing import Any, NamedTuple, TypeVar, overload
 from msgspec.structs import replace
 
 from chronex.clock import Clock
+from chronex.daemon.control_arguments import (
+    Span,
+    as_of_named,
+    call_arguments,
+    check_count,
+    check_job_name,
+    checked_parameters,
+    checked_reason,
+    checked_states,
+    overrides_of,
+    policy_named,
+    span_ms,
+)
 from chronex.daemon.reload import is_gone_file
 from chronex.engine import commands
 from chronex.engine.admit import MOST_QUEUED
-from chronex.engine.commands import Actor, AsOf, Canceled, Replayed, Triggered, job_named
+from chronex.engine.commands import Actor, Canceled, Replayed, Triggered, job_named
 from chronex.engine.update import Changed, Policy, apply_jobs
 from chronex.engine.update.single_jobs import add_job, change_job, put_job, remove_job
-from chronex.engine.update.sources import PROGRAM, JobSource
+from chronex.engine.update.sources import PROGRAM, IsGone, JobSource
 from chronex.errors import ChronexError, NotPossibleError, UnknownIdError
 from chronex.jobfile import SchedulerSettings
 from chronex.jobfile.program_jobs import TASK_KEYS, check_jobs, one_task_table, read_program_job, table_of
 from chronex.model.channels import Channel
 from chronex.model.job import Call, Job, Work
-from chronex.model.policies import FailureStrategy, Overrides
 from chronex.run import is_alive
 from chronex.run.callables import TaskFunction
-from chronex.run.functions import Calls, check_arguments, registered
+from chronex.run.functions import Calls, RegisteredFunction, check_arguments, registered
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, Records
 from chronex.storage.scopes import WHOLE, Scope, of_jobs
@@ -36,7 +48,7 @@ from chronex.text.instants import epoch_ms, utc_datetime
 from chronex.timing.job_schedule import absolute_schedule
 from chronex.timing.zones import load_zone
 from chronex.views.jobs import Row, row_of, rows_of, upcoming_runs
-from chronex.views.past_runs import STATES, HistoryQuery, PastRun, past_occurrences, past_run, unknown_state
+from chronex.views.past_runs import HistoryQuery, PastRun, past_occurrences, past_run
 from chronex.views.status import StoreStatus, store_status
 from chronex.views.why import WhyAnswer, latest_and_next
 from chronex.views.why import why as why_at
@@ -47,7 +59,6 @@ T = TypeVar("T")
 # An instant: an aware datetime, or a span back from now.
 When = datetime | timedelta
 Runnable = Work | list[str] | TaskFunction
-_MILLISECOND = timedelta(milliseconds=1)
 _HOOKS = ("on_start", "on_complete")
 _RUN_KEYS = ("run", "args", "kwargs", "executor")
 
@@ -58,6 +69,13 @@ class UpcomingRun(NamedTuple):
     scheduled: datetime
     due: datetime
     is_certain: bool
+
+
+class _Runnable(NamedTuple):
+    """What a task's `run` is to be, and the function behind it, where this program is yet to know it."""
+
+    run: object
+    function: RegisteredFunction | None = None
 
 
 class JobControl:
@@ -81,13 +99,14 @@ class JobControl:
         self.settings = settings
         self._clock = clock
         self.source = PROGRAM + program
-        self._added = JobSource(f"{self.source} (added)", is_gone_file)
-        self._declared_by = JobSource(self.source, self._is_taken_over)
+        self._use_sources(is_gone_file)
         self._declared: dict[str, Job] = {}
 
-    def _is_taken_over(self, source: str) -> bool:
-        """What was added while it ran may become a part of the program's code."""
-        return source == self._added.name or is_gone_file(source)
+    def _use_sources(self, is_gone: IsGone) -> None:
+        """Those of its jobs; `is_gone` says of a job file whether its jobs may be taken over."""
+        added = self._added = JobSource(f"{self.source} (added)", is_gone)
+        # What was added while it ran may become a part of the program's code.
+        self._declared_by = JobSource(self.source, lambda source: source == added.name or is_gone(source))
 
     @property
     def store(self) -> Store:
@@ -115,7 +134,7 @@ class JobControl:
         actor: str = "library",
         basis: int | None = None,
         *,
-        policy: Policy = Policy.IMMEDIATE,
+        policy: Policy | str = Policy.IMMEDIATE,
     ) -> list[Changed]:
         """Make these jobs, beside those that decorators declare, exactly the jobs that this program declares.
 
@@ -127,9 +146,8 @@ class JobControl:
         now_ms = self._clock.wall_ms()
         checked = check_jobs([*self._declared.values(), *jobs])
         desired = [absolute_schedule(job, now_ms) for job in checked]
-        return apply_jobs(
-            self.store, desired, now_ms, actor=actor, policy=policy, basis=basis, owns=self._declared_by
-        )
+        how = policy_named(policy)
+        return apply_jobs(self.store, desired, now_ms, actor=actor, policy=how, basis=basis, owns=self._declared_by)
 
     @property
     def declared(self) -> tuple[Job, ...]:
@@ -184,37 +202,41 @@ class JobControl:
         if isinstance(job, Job):
             (desired,) = check_jobs([job])
         else:
-            work = self._runnable(job, run, args, kwargs, executor)
-            desired = self._read_job(job, schedule, work, keys)
+            desired = self._new_job(job, schedule, self._runnable(job, run, args, kwargs, executor), keys)
         now_ms = self._clock.wall_ms()
         return add_job(self.store, absolute_schedule(desired, now_ms), now_ms, str(self._actor), self._sources)
 
-    def _read_job(self, job: str, schedule: str, work: object, keys: Mapping[str, Any]) -> Job:
-        table = one_task_table(schedule, work, self._with_hooks(keys))
-        return read_program_job(job, table, self.settings.timezone, self.channels)
+    def _new_job(self, job: str, schedule: str, work: _Runnable, keys: Mapping[str, Any]) -> Job:
+        """Read as a job file would be; once it can be one, this program knows its functions."""
+        found, hooks = self._with_hooks(keys)
+        table = one_task_table(schedule, work.run, found)
+        read = read_program_job(job, table, self.settings.timezone, self.channels)
+        self._know(work, *hooks)
+        return read
 
-    def _with_hooks(self, keys: Mapping[str, Any]) -> dict[str, Any]:
-        """A hook that is a function is given a report and no context, so it is registered by a name of its own."""
-        found = dict(keys)
+    def _with_hooks(self, keys: Mapping[str, Any]) -> tuple[dict[str, Any], list[_Runnable]]:
+        """A hook that is a function is given a report and no context, so it has a name of its own."""
+        found, hooks = dict(keys), []
         for hook in _HOOKS:
             function = found.get(hook)
             if callable(function):
-                found[hook] = self.calls.add(f"{self.program}/{_function_name(function, hook)} (hook)", function)
-                self.note_functions()
-        return found
+                call = Call(f"{self.program}/{_function_name(function, hook)} (hook)")
+                hooks.append(_Runnable(call, registered(function)))
+                found[hook] = call
+        return found, hooks
 
     @property
     def _sources(self) -> tuple[JobSource, ...]:
         return self._declared_by, self._added
 
     def update(
-        self, job: Job | str, /, *, policy: Policy = Policy.IMMEDIATE, basis: int | None = None, **keys: Any
+        self, job: Job | str, /, *, policy: Policy | str = Policy.IMMEDIATE, basis: int | None = None, **keys: Any
     ) -> Changed:
         """Change a job of this program: a Job replaces it, keys of the job file change what they name.
 
         UnknownJobError where there is none; JobSourceError where it is another's.
         """
-        now_ms = self._clock.wall_ms()
+        now_ms, how = self._clock.wall_ms(), policy_named(policy)
         if isinstance(job, Job):
             (given,) = check_jobs([job])
             name, with_keys = job.id, None
@@ -226,18 +248,17 @@ class JobControl:
             # Who names a schedule anew means from now; a text that is applied again counts from the first time.
             return replace(new, written="") if "schedule" in keys else new
 
-        return change_job(
-            self.store, name, change, now_ms, str(self._actor), self._sources, policy=policy, basis=basis
-        )
+        return change_job(self.store, name, change, now_ms, str(self._actor), self._sources, policy=how, basis=basis)
 
     def _with_keys(self, name: str, keys: Mapping[str, Any]) -> Callable[[Job], Job]:
-        keys = self._with_hooks(keys)
+        keys, works = self._with_hooks(keys)
         of_run = {key: value for key, value in keys.items() if key in _RUN_KEYS}
         of_task = {key: value for key, value in keys.items() if key in TASK_KEYS}
         of_job = {key: value for key, value in keys.items() if key not in _RUN_KEYS and key not in TASK_KEYS}
         if "run" in of_run:
             given = {key: of_run.get(key) for key in ("kwargs", "executor")}
-            of_task["run"] = self._runnable(name, of_run["run"], of_run.get("args", ()), **given)
+            works.append(self._runnable(name, of_run["run"], of_run.get("args", ()), **given))
+            of_task["run"] = works[-1].run
         elif of_run:
             raise ChronexError(f"{', '.join(of_run)} needs run: the function that is called")
 
@@ -251,6 +272,7 @@ class JobControl:
             stored = () if old.notify is None or "notify" in of_job else old.notify.channels
             channels = {**self.channels, **{channel.name: channel for channel in stored}}
             new = read_program_job(name, table, self.settings.timezone, channels)
+            self._know(*works)
             kept = new if "schedule" in of_job else replace(new, schedule=old.schedule, written=old.written)
             return kept if of_task or "tasks" in of_job else replace(kept, tasks=old.tasks)
 
@@ -264,29 +286,34 @@ class JobControl:
 
     def _runnable(
         self, job: str, run: Runnable, args: Iterable[Any], kwargs: Mapping[str, Any] | None, executor: str | None
-    ) -> object:
-        """A Call of the function, which is registered here, or what was given."""
-        given, named = tuple(args), dict(kwargs or {})
+    ) -> _Runnable:
+        """A Call of the function, or what was given."""
+        if callable(run) and not isinstance(run, Call):
+            return self._call(job, run, args, kwargs, executor)
+        given, named = call_arguments(args, kwargs)
         if isinstance(run, Call):
-            return replace(run, args=given, kwargs=named) if given or named else run
-        if not callable(run):
-            if given or named or executor:
-                raise ChronexError(
-                    "args, kwargs and executor are for a function; a command has its arguments in `run`"
-                )
-            return run
-        return self._call(job, run, given, named, executor)
+            return _Runnable(replace(run, args=given, kwargs=named) if given or named else run)
+        if given or named or executor:
+            raise ChronexError("args, kwargs and executor are for a function; a command has its arguments in `run`")
+        return _Runnable(run)
 
     def _call(
-        self, job: str, function: TaskFunction, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None,
+        self, job: str, function: TaskFunction, args: Iterable[Any] = (), kwargs: Mapping[str, Any] | None = None,
         executor: str | None = None,
-    ) -> Call:  # fmt: skip
-        """Register the function by a name that is the same at every start."""
-        check_arguments(function, args, kwargs or {})
+    ) -> _Runnable:  # fmt: skip
+        """By a name that is the same at every start."""
+        given, named = call_arguments(args, kwargs)
+        check_arguments(function, given, named)
         name = f"{self.program}/{_function_name(function, job)}"
-        self.calls.add(name, registered(function, executor, by_name=True))
-        self.note_functions()
-        return Call(name, args, dict(kwargs or {}))
+        return _Runnable(Call(name, given, named), registered(function, executor, by_name=True))
+
+    def _know(self, *works: _Runnable) -> None:
+        """This program has these functions from now on; those of a job that was refused never came here."""
+        for work in works:
+            if work.function is not None:
+                assert isinstance(work.run, Call)
+                self.calls.add(work.run.target, work.function)
+                self.note_functions()
 
     # -- commands --------------------------------------------------------------------------------------------
 
@@ -296,34 +323,34 @@ class JobControl:
         *,
         parameters: Mapping[str, str] | None = None,
         idempotency_key: str = "",
-        ttl: timedelta | None = None,
+        ttl: Span | None = None,
         only: Iterable[str] = (),
-        timeout: timedelta | None = None,
+        timeout: Span | None = None,
         retries: int | None = None,
         on_failure: str | None = None,
     ) -> Triggered:
         """Ask for one run now; its overlap policy is respected. The policies given hold for this run alone."""
-        overrides = _overrides(timeout, retries, on_failure)
-        _check_parameters(parameters or {})
+        overrides, ttl_ms = overrides_of(timeout, retries, on_failure), span_ms("ttl", ttl)
+        given = checked_parameters(parameters)
         return self._change(
             lambda records: commands.trigger(
                 records, job, self._actor,
-                parameters=parameters, idempotency_key=idempotency_key, ttl_ms=_ms(ttl), only=tuple(only),
+                parameters=given, idempotency_key=idempotency_key, ttl_ms=ttl_ms, only=tuple(only),
                 overrides=overrides,
             ),
-            of_jobs(job),
+            of_jobs(check_job_name(job)),
         )  # fmt: skip
 
     def pause(self, job: str, until: datetime | timedelta | None = None) -> Job:
         """Hold its schedule until that time, for that long, or until it is resumed; triggers still run."""
         until_ms = self._ms_of(-until if isinstance(until, timedelta) else until)
         return self._change(
-            lambda records: commands.pause(records, job, self._actor, until_ms=until_ms), of_jobs(job)
+            lambda records: commands.pause(records, job, self._actor, until_ms=until_ms), of_jobs(check_job_name(job))
         )
 
     def resume(self, job: str) -> Job:
         """End a pause; what was due in it stays skipped."""
-        return self._change(lambda records: commands.resume(records, job, self._actor), of_jobs(job))
+        return self._change(lambda records: commands.resume(records, job, self._actor), of_jobs(check_job_name(job)))
 
     def cancel(self, occurrence: str | PastRun | Triggered, reason: str = "") -> Canceled:
         """End an occurrence as a whole: at once where it waits, else by the engine that runs it."""
@@ -343,14 +370,14 @@ class JobControl:
         `as_of` is "then" for the version of the job that it ran, or "now". With `only`, these tasks of it;
         `with_children`, the jobs that follow it run again too, once it has completed.
         """
-        tasks, why = tuple(only), _reason(reason)
+        tasks, why = tuple(only), checked_reason(reason)
         return self._change(
             lambda records: commands.replay(
                 records,
                 _id(occurrence),
                 self._actor,
                 why,
-                as_of=_as_of(as_of),
+                as_of=as_of_named(as_of),
                 only=tasks,
                 with_children=with_children,
             )
@@ -368,15 +395,16 @@ class JobControl:
         only: Iterable[str] = (),
     ) -> list[Replayed]:
         """Replay those of a job that were due in [since, until) and ended in these states, the oldest first."""
-        tasks, why = tuple(only), _reason(reason)
-        query = HistoryQuery(job, MOST_QUEUED + 1, _states(state), self._ms_of(since), self._ms_of(until))
+        tasks, why = tuple(only), checked_reason(reason)
+        query = HistoryQuery(job, MOST_QUEUED + 1, checked_states(state), self._ms_of(since), self._ms_of(until))
 
         def command(records: Records) -> list[Replayed]:
             desired = [*past_occurrences(records, query)][::-1]
             if len(desired) > MOST_QUEUED:
                 raise NotPossibleError(f"more than {MOST_QUEUED} occurrences are meant; narrow it by since and until")
             return [
-                commands.replay(records, one, self._actor, why, as_of=_as_of(as_of), only=tasks) for one in desired
+                commands.replay(records, one, self._actor, why, as_of=as_of_named(as_of), only=tasks)
+                for one in desired
             ]
 
         return self._change(command)
@@ -393,7 +421,9 @@ class JobControl:
         limit: int = 100,
     ) -> list[PastRun]:
         """What became of occurrences in [since, until), newest first, at most `limit`: of one job or of all."""
-        query = HistoryQuery(job, limit, _states(state), self._ms_of(since), self._ms_of(until))
+        query = HistoryQuery(
+            job, check_count("limit", limit), checked_states(state), self._ms_of(since), self._ms_of(until)
+        )
         return self._ask(lambda reading: [past_run(one) for one in past_occurrences(reading, query)])
 
     def occurrence(self, occurrence: str | PastRun | Triggered) -> PastRun:
@@ -410,6 +440,7 @@ class JobControl:
 
     def next_runs(self, job: str, count: int = 5) -> list[UpcomingRun]:
         """The next runs; none where the job is disabled, done, or paused without an end."""
+        check_count("count", count)
 
         def question(reading: Reading) -> list[UpcomingRun]:
             found = upcoming_runs(reading, job_named(reading, job), self._clock.wall_ms(), count)
@@ -432,59 +463,13 @@ class JobControl:
     def _ms_of(self, when: When | None) -> int | None:
         if when is None:
             return None
-        return self._clock.wall_ms() - (_ms(when) or 0) if isinstance(when, timedelta) else epoch_ms(when)
-
-
-def _ms(span: timedelta | None) -> int | None:
-    return None if span is None else span // _MILLISECOND
+        return self._clock.wall_ms() - (span_ms("when", when) or 0) if isinstance(when, timedelta) else epoch_ms(when)
 
 
 def _id(given: str | PastRun | Triggered) -> str:
     if isinstance(given, Triggered):
         return given.occurrence.id
     return given if isinstance(given, str) else given.id
-
-
-def _states(given: str | Iterable[str]) -> frozenset[str]:
-    states = frozenset([given] if isinstance(given, str) else given)
-    for state in states:
-        if state not in STATES:
-            raise ChronexError(f"no state {state!r}; {unknown_state(state)}")
-    return states
-
-
-def _check_parameters(parameters: Mapping[Any, Any]) -> None:
-    for name, value in parameters.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise ChronexError(
-                f"a parameter is text with text as its value, not {name!r}: {value!r}; write str(…)"[:300]
-            )
-
-
-def _reason(text: str) -> str:
-    if not text.strip():
-        raise ChronexError('reason is required, for example reason="the disk was full"')
-    return text
-
-
-def _overrides(timeout: timedelta | None, retries: int | None, on_failure: str | None) -> Overrides | None:
-    """None where nothing is given: the job's own policies hold."""
-    if timeout is not None and timeout <= timedelta(0):
-        raise ChronexError("a timeout is longer than 0; write for example timedelta(minutes=5)")
-    if retries is not None and retries < 0:
-        raise ChronexError(f"a task cannot be tried again {retries} times; write 0 or more")
-    known = [strategy.value for strategy in FailureStrategy]
-    if on_failure is not None and on_failure not in known:
-        raise ChronexError(f"on_failure cannot be {on_failure!r}; it is one of {', '.join(known)}")
-    strategy = None if on_failure is None else FailureStrategy(on_failure)
-    given = Overrides(timeout_ms=_ms(timeout), retries=retries, on_failure=strategy)
-    return None if given == Overrides() else given
-
-
-def _as_of(text: str) -> AsOf:
-    if text not in ("then", "now"):
-        raise ChronexError(f"as_of cannot be {text!r}; it is then (the version that it ran) or now")
-    return AsOf(text)
 
 
 def _function_name(function: TaskFunction, job: str) -> str:

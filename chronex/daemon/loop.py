@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from chronex.daemon import skip_log
 from chronex.daemon.condition_watch import ConditionWatch
 from chronex.daemon.executor import Executor
-from chronex.daemon.journal_notes import JournalNotes
+from chronex.daemon.function_guard import FunctionGuard
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.periodic_tasks import PeriodicTask, PeriodicTasks
 from chronex.daemon.registration import (
@@ -29,10 +29,15 @@ from chronex.daemon.registration import (
     until_taken,
     watched_since,
 )
-from chronex.daemon.retention import AgeClock
-from chronex.daemon.store_away import StoreAway
-from chronex.daemon.store_retry import FULL_PAUSE_S
-from chronex.daemon.wakeups import LONGEST_BETWEEN_CHECKS_MS, ClockFollower, Rest, WakeupDetector, wake_on_clock_set
+from chronex.daemon.store_writes import FULL_PAUSE_S, JournalNotes, StoreAway
+from chronex.daemon.wakeups import (
+    LONGEST_BETWEEN_CHECKS_MS,
+    AgeClock,
+    ClockFollower,
+    Rest,
+    WakeupDetector,
+    wake_on_clock_set,
+)
 from chronex.engine.commands import bound_dead_letters
 from chronex.engine.commands.nodes import RESTART
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
@@ -101,6 +106,7 @@ class Daemon:
         runner = None if keepers is None else KeptCommands(keepers, run_context)
         self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls, runner)
         self.executor.on_process_stopped = self._take_over_again
+        self.guard = FunctionGuard(self.executor) if node.lease_ms else None
         self.has_failed = False
         self.must_restart = False  # whoever runs it is to run a new one in its place
         self.problem_of_successor: Callable[[], Awaitable[str]] | None = None  # why one could not begin
@@ -109,16 +115,7 @@ class Daemon:
         self._conditions: ConditionWatch | None = None  # made when somebody waits for conditions
         self._skips = skip_log.SkipLog(store, self.clock, node.id)
         self._detector = WakeupDetector(self.clock)
-        own = (
-            PeriodicTask("heartbeat", HEARTBEAT_S, self._heartbeat),
-            PeriodicTask("reaper", settings.reaper_interval_ms / 1000, self._reap),
-            PeriodicTask("dead letters", DEAD_LETTERS_S, self._bound_dead_letters),
-            PeriodicTask("hooks", HOOKS_S, self._call_hooks),
-            PeriodicTask("skipped", skip_log.EVERY_S, self._skips.do),
-        )
-        if node.lease_ms:
-            own = (PeriodicTask(LEASE, RENEW_S, self._heartbeat), *own[1:])
-        self.periodic = PeriodicTasks((*own, *periodic), self.clock, self._note_periodic_task)
+        self.periodic = PeriodicTasks((*self._own_tasks(settings), *periodic), self.clock, self._note_periodic_task)
         self.closers: list[Callable[[], Awaitable[None]]] = []  # what goes on beside the loop ends by these
         self.clock_follower = ClockFollower(store, self.clock, node.id, settings.timezone, self.journal)
         # Called when the job file has changed the settings.
@@ -131,12 +128,24 @@ class Daemon:
         self._rested: Rest | None = None
         self._seen_hooks: int | None = None  # the change counter with which no hook waited
 
+    def _own_tasks(self, settings: SchedulerSettings) -> tuple[PeriodicTask, ...]:
+        named = (LEASE, RENEW_S) if self.registration.is_shared else ("heartbeat", HEARTBEAT_S)
+        return (
+            PeriodicTask(*named, self._heartbeat),
+            PeriodicTask("reaper", settings.reaper_interval_ms / 1000, self._reap),
+            PeriodicTask("dead letters", DEAD_LETTERS_S, self._bound_dead_letters),
+            PeriodicTask("hooks", HOOKS_S, self._call_hooks),
+            PeriodicTask("skipped", skip_log.EVERY_S, self._skips.do),
+        )
+
     @property
     def node(self) -> Node:
         return self.registration.node
 
     def _renew_trust(self, sent_ms: int) -> None:
         """Our heartbeat has arrived: what runs here may run on for a while, whatever becomes of us."""
+        if self.guard is not None:
+            self.guard.trust(sent_ms + STOP_AFTER_MS)
         if self.keepers is not None:
             trust = Trust(sent_ms + STOP_AFTER_MS, sent_ms + KILL_AFTER_MS)
             until_ms = sent_ms + TRUSTED_MS

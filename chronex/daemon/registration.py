@@ -22,6 +22,7 @@ from chronex.engine.membership import (
     LEASE_MS,
     RENEW_MS,
     SHORT_TRUST_MS,
+    STOP_AFTER_MS,
     TRUSTED_MS,
     is_any_silent,
     next_silence_ms,
@@ -39,6 +40,7 @@ from chronex.storage.journal import append
 from chronex.storage.ports import ReadTransaction, Store, Transaction, UpdateFn
 from chronex.storage.records import EVERYTHING, Reading, Records
 from chronex.storage.scopes import of_node
+from chronex.text.durations import brief_duration
 from chronex.timing.zones import known_zone_version
 from chronex.torture_settings import paced
 from chronex.version import __version__
@@ -169,7 +171,8 @@ class Registration:
 
     def _log_unheard(self) -> None:
         self._is_unheard = True
-        fields = {"node": self.node.id, "for": f"{TRUSTED_MS / 1000:g} s", "so": "no runs start; what runs goes on"}
+        so = f"no runs start; what runs is ended {brief_duration(STOP_AFTER_MS)} after the last one that arrived"
+        fields = {"node": self.node.id, "for": f"{TRUSTED_MS / 1000:g} s", "so": so}
         log_event(log, "no heartbeat arrives", fields, logging.WARNING)
 
     async def leave(self) -> int | None:
@@ -253,7 +256,8 @@ class Registration:
             if found is not None and described.lease_ms:
                 refuse_lost(records, described.id, described.epoch)
             nodes = records.nodes() if described.lease_ms else []
-            asked = taking_over_drain(described, nodes) if found is None else found
+            is_first = found is None and described.lease_ms  # a store of one machine has nobody to be drained for
+            asked = taking_over_drain(described, nodes) if is_first else found or described
             records.put(replace(described, **{name: getattr(asked, name) for name in _ASKED}))
             return records.nodes() if described.lease_ms else []
 

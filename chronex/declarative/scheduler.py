@@ -23,6 +23,7 @@ from platformdirs import user_state_path
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.embedded import EmbeddedEngine, program_name
 from chronex.daemon.log_handlers import log_event
+from chronex.daemon.node_setup import location_of
 from chronex.declarative.persistence import TaskResolution, resolve_tasks
 from chronex.declarative.registrations import Callback, Registration, TaskDefinition, check_registrations
 from chronex.declarative.scheduler_errors import SchedulerError, ScheduleTaskError, StopSchedulerError
@@ -50,6 +51,8 @@ from chronex.text.instants import utc_datetime
 from chronex.text.terminal import escaped, quoted
 from chronex.timing.zones import host_zone
 from chronex_store import LmdbStore
+from chronex_store.opening import StoreLocation, problem_of_store_name, read_location
+from chronex_store.postgres.pg_address import PostgresAddress
 
 log = logging.getLogger(__name__)
 # Everything that is due starts; the engine wants a bound, and no program has this many tasks at once.
@@ -77,7 +80,7 @@ class Scheduler:
         settings: SchedulerSettings | None = None,
         name: str | None = None,
     ) -> None:
-        self._store_or_path = Path(store) if isinstance(store, str) else store or default_store()
+        self._store_or_path = _of_this_machine(store) or default_store()
         self._listener = on_event
         self._clock = clock
         self._zone = timezone
@@ -347,6 +350,20 @@ class Scheduler:
 def default_store() -> Path:
     """A store apart from that of `chronex run`, which could not call a function of this program."""
     return user_state_path("chronex", appauthor=False) / "declarative"
+
+
+def _of_this_machine(store: Store | Path | str | None) -> Store | Path | None:
+    """ChronexError for what machines share: a Scheduler has the only polling cycle on its store."""
+    if isinstance(store, str):
+        problem = problem_of_store_name(store, "the store")
+        if problem:
+            raise ChronexError(problem)
+        location: StoreLocation | None = read_location(store)
+    else:
+        location = store if isinstance(store, Path | None) else location_of(store)
+    if isinstance(location, PostgresAddress):
+        raise ChronexError("a Scheduler has its store to itself; name a directory, or use chronex.Engine")
+    return location if isinstance(store, str) else store
 
 
 def _zone_of_the_host() -> str:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from chronex.errors import FencedError
 from chronex.model.event import Event
 from chronex.model.occurrence import ProcessIdentity
-from chronex.model.records import Node, newest_by_machine
+from chronex.model.records import Node, newest_by_machine, place_of
 from chronex.storage.records import Records
 from chronex.torture_settings import paced
 
@@ -123,7 +123,7 @@ def renewed(node: Node, now_ms: int) -> Node:
 
 def taking_over_drain(node: Node, nodes: Iterable[Node]) -> Node:
     """A node that was drained is so until it is undrained, whatever becomes of its daemon meanwhile."""
-    before = newest_by_machine(nodes).get((node.host_id, node.name))
+    before = newest_by_machine(nodes).get(place_of(node))
     if before is None or not before.draining or before.forgotten_ms is not None:
         return node
     return replace(node, draining=True, drained_by=before.drained_by)

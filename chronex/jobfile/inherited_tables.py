@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -9,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from chronex.jobfile.entries import Entry, Reader, RefusedError, read_each, read_table
+from chronex.jobfile.positions import MAX_DEPTH
 from chronex.jobfile.process_table import PROCESS, merged_limits, secret_source
 from chronex.jobfile.values import (
     choice_of,
@@ -24,7 +26,7 @@ from chronex.jobfile.values import (
     whole_number,
     yes_or_no,
 )
-from chronex.model.job import ONLY_ZERO, Command
+from chronex.model.job import ONLY_ZERO, Call, Command, Work
 from chronex.model.policies import (
     SHORTEST_PAUSE_MS,
     CrashCheck,
@@ -69,6 +71,51 @@ def command(entry: Entry) -> Command:
         hint = 'name the program first, such as ["echo", "hello"]'
         entry.refuse(f"{entry.label} names no program", hint, "J019")
     return tuple(argv)
+
+
+def work(entry: Entry) -> Work:
+    """A command, or the call of a function, which only a program can write."""
+    if not isinstance(entry.value, Call):
+        return command(entry)
+    call = entry.value
+    if not isinstance(call.target, str) or not call.target.strip() or "\0" in call.target:
+        entry.refuse(f"{entry.label} calls a function without a name", 'write Call("send_mail")', "J019")
+    _check_storable(entry, call)
+    return call
+
+
+def _check_storable(entry: Entry, call: Call) -> None:
+    """The function is given what the store gives back, so that must be what was written."""
+    args: object = call.args
+    kwargs: object = call.kwargs
+    if not isinstance(args, list | tuple) or not isinstance(kwargs, dict):
+        hint = 'write args=("ann",) and kwargs={"copies": 2}'
+        entry.refuse(f"args of {quoted(call.target)} is a list, and kwargs a table", hint, "J019")
+    if not _is_storable(args) or not _is_storable(kwargs):
+        hint = "give text, numbers, lists and tables, or bind other values with functools.partial"
+        entry.refuse(f"the arguments of {quoted(call.target)} cannot be stored", hint, "J019")
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, as Python makes of a byte that is no character
+        return False
+    return True
+
+
+def _is_storable(value: object, depth: int = 0) -> bool:
+    if depth > MAX_DEPTH:
+        return False
+    if isinstance(value, list | tuple):
+        return all(_is_storable(one, depth + 1) for one in value)
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_storable(one, depth + 1) for key, one in value.items())
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**63
+    if type(value) is str:
+        return _is_encodable(value)
+    return value is None or (type(value) is float and math.isfinite(value))
 
 
 def environment(entry: Entry) -> dict[str, str]:

@@ -23,7 +23,6 @@ from chronex.jobfile.calendar_tables import (
     named_calendars,
 )
 from chronex.jobfile.entries import Entry, Reader, RefusedError, WrittenSchedule, read_each, read_table
-from chronex.jobfile.function_call import work
 from chronex.jobfile.graph_tables import (
     TASK_GRAPH,
     TASK_GRAPH_FIELDS,
@@ -36,7 +35,7 @@ from chronex.jobfile.graph_tables import (
     warn_unknown_parents,
 )
 from chronex.jobfile.group_tables import GROUP_KEYS, task_check
-from chronex.jobfile.inherited_tables import ENVIRONMENT, TaskEnvironment
+from chronex.jobfile.inherited_tables import ENVIRONMENT, TaskEnvironment, work
 from chronex.jobfile.notify_table import notify, notify_policy
 from chronex.jobfile.parameter_table import parameters
 from chronex.jobfile.process_table import OF_COMMANDS

@@ -25,7 +25,7 @@ from chronex.jobfile import (
     values,
 )
 from chronex.jobfile.entries import Reader
-from chronex.jobfile.function_call import work
+from chronex.jobfile.inherited_tables import work
 from chronex.jobfile.lint_table import rule_codes
 from chronex.jobfile.reader import TABLES, TRIGGER
 from chronex.model.channels import NoticeEvent

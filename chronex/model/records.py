@@ -28,6 +28,8 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     # None where that is not known.
     functions: tuple[str, ...] | None = None
     imports: bool = False
+    # The program that it is a part of, which may be asked nothing by a signal; empty for `chronex run`.
+    program: str = ""
     # How many occurrences it runs at once (its slots); 0 where that is not known.
     places: int = 0
     started_ms: int = 0
@@ -80,9 +82,14 @@ class Node(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
         return self.functions is None or target in self.functions or (self.imports and ":" in target)
 
 
-def newest_by_machine(nodes: Iterable[Node]) -> dict[tuple[str, str], Node]:
-    """Of each machine and name the daemon that began last: the next one there takes its place."""
-    return {(node.host_id, node.name): node for node in sorted(nodes, key=lambda one: one.started_ms)}
+def newest_by_machine(nodes: Iterable[Node]) -> dict[tuple[str, str, str], Node]:
+    """Of each machine, name and program the node that began last: the next one there takes its place."""
+    return {place_of(node): node for node in sorted(nodes, key=lambda one: one.started_ms)}
+
+
+def place_of(node: Node) -> tuple[str, str, str]:
+    """What a node has in common with those before it and after it, and with no other."""
+    return node.host_id, node.name, node.program
 
 
 class Idempotency(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):

@@ -104,7 +104,8 @@ class TaskContext:
     `version` is that of the job's definition, `recovery` says that the instant was missed and is made up for, and
     `fire_count` is which execution of the job this is, from 1 (0 where that was not recorded). `inputs` has what the
     tasks that it needs have handed over, `inputs["extract"]["rows"]`, and those of jobs before it,
-    `inputs["etl.load"]["rows"]`; `matrix` is its combination, where it is one of a matrix.
+    `inputs["etl.load"]["rows"]`; `matrix` is its combination, where it is one of a matrix. `fence` grows with every
+    attempt of the job: who remembers the greatest it has seen can refuse one that was given up and lives on.
     """
 
     job: str
@@ -119,6 +120,7 @@ class TaskContext:
     version: int
     recovery: bool
     fire_count: int
+    fence: int
     span_start: datetime | None
     span_end: datetime | None
     idempotency_key: str
@@ -147,6 +149,7 @@ def context_for(
         version=request.version,
         recovery=request.recovery,
         fire_count=request.fire_count,
+        fence=request.fence,
         span_start=_if_given(_instant, request.span_start_ms),
         span_end=_if_given(_instant, request.span_end_ms),
         idempotency_key=request.idempotency_key,

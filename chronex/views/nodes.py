@@ -81,6 +81,11 @@ class NodeRow(NamedTuple):
         return shown_name(self.node)
 
     @property
+    def title(self) -> str:
+        """The name, with the program that it is a part of."""
+        return f"{self.name} ({self.node.program})" if self.node.program else self.name
+
+    @property
     def needs_person(self) -> tuple[NodeConcern, ...]:
         """The concerns that stay until somebody does something."""
         return tuple(concern for concern in self.concerns if concern not in _PASSING)

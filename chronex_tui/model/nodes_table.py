@@ -75,7 +75,7 @@ class NodesTable(ColumnTable):
         slots = f" of {node.places}" if node.places and row.is_alive else ""
         return {
             "state": ((f"{display.glyphs.situation[situation]} {_state_word(row)}", style),),
-            "node": ((cell_safe(node.name or node.id), "" if row.is_alive else "dim"),),
+            "node": ((cell_safe(row.title), "" if row.is_alive else "dim"),),
             "host": ((cell_safe(node.host) or "-", "dim"),),
             "runs": ((f"{row.running}{slots}", "running" if row.running else "dim"),),
             "beat": ((_beat(row, display), style if _health(row) is NodeHealth.SILENT else "dim"),),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,11 +22,36 @@ if TYPE_CHECKING:
 StoreLocation = Path | PostgresAddress
 OpenedStore: TypeAlias = "LmdbStore | PostgresStore"
 STATE_VARIABLE = "CHRONEX_STATE_DIR"
+# One slash too few, or as libpq writes it in a string of its own; as a directory it would be shown with its password.
+_NEARLY_AN_ADDRESS = r"(?i)postgres(ql)?:|(host|hostaddr|port|dbname|user|password|service) *="
+# A name and a password before a host, whatever is wrong before them.
+_CREDENTIALS = r"(?s):.*@"
 
 
 def read_location(text: str) -> StoreLocation:
     """The place that a user named."""
     return read_address(text) if is_postgres(text) else Path(text)
+
+
+def problem_of_store_name(text: str, source: str) -> str:
+    """Why it names no store, without a word of it: it may hold a password. Empty where it does. `source` is where the
+    text stands, such as --store."""
+    if not text:
+        return f"{source} is empty; name a directory or a postgresql:// address"
+    scheme = _scheme_of(text)
+    if scheme is not None and not is_postgres(text):
+        return f"{source} is a {scheme} address, and a store is a directory or a postgresql:// address"
+    if scheme is not None:
+        return ""
+    if re.match(_NEARLY_AN_ADDRESS, text) or (re.search(_CREDENTIALS, text) and not Path(text).exists()):
+        return f"{source} is not written as an address; write postgresql://user@host:5432/database"
+    return ""
+
+
+def _scheme_of(text: str) -> str | None:
+    """`postgresql` of "postgresql://host/name"; None for a path, which may hold any character but no `://`."""
+    scheme, separator, _ = text.partition("://")
+    return scheme if separator and scheme.replace("+", "").replace("-", "").isalnum() else None
 
 
 def shown_location(location: StoreLocation) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from chronex.daemon.retention import MOST_AHEAD_MS, PROOF_MS, AgeClock, Retention
+from chronex.daemon.retention import Retention
+from chronex.daemon.wakeups import MOST_AHEAD_MS, PROOF_MS, AgeClock
 from chronex.jobfile import SchedulerSettings
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import ProcessIdentity

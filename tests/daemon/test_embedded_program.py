@@ -261,10 +261,12 @@ def test_an_engine_that_was_stopped_on_its_loop_can_be_closed_and_opened() -> No
 
 def test_waiting_for_the_end_takes_no_longer_than_asked() -> None:
     engine = Engine(MemoryStore())
-    engine.join()  # nothing runs
+    with pytest.raises(ChronexError, match="not started; join it inside"):
+        engine.join()  # a program that forgot to start it would end at once, without a word
     with engine:
         engine.join(timeout=0.01)
         assert engine.is_running
+    engine.join()  # it has ended
 
 
 def test_a_run_is_waited_for() -> None:
@@ -405,7 +407,7 @@ def test_only_a_function_is_decorated_and_only_a_store_is_worked_on() -> None:
     with pytest.raises(ChronexError, match="'make tidy' cannot be called; give a function"):
         Engine(MemoryStore()).job("@daily", name="tidy")(given)
     given = None
-    with pytest.raises(ChronexError, match="the path of a directory or an open store, not NoneType"):
+    with pytest.raises(ChronexError, match="a postgresql:// address or an open store, not NoneType"):
         Engine(given)
 
 

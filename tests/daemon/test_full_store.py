@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.clock import SystemClock
-from chronex.daemon import loop, store_retry
+from chronex.daemon import loop, store_writes
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.daemon.wakeups import LONGEST_BETWEEN_CHECKS_MS
 from chronex.errors import StoreFullError
@@ -44,7 +44,7 @@ class Cramped(MemoryStore):
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_retry, "FULL_PAUSE_S", 0.01)
+    monkeypatch.setattr(store_writes, "FULL_PAUSE_S", 0.01)
     monkeypatch.setattr(loop, "FULL_PAUSE_S", 0.01)
 
 

@@ -185,6 +185,15 @@ REFUSED: dict[str, tuple[Command, type[Exception], str]] = {
         lambda d: d.add("x", "@daily", send, kwargs={"copies": 2}),
         ChronexError, r"send\(\) takes .* and would be called with \(context, copies=2\); give what is missing",
     ),
+    "arguments that are a text": (
+        lambda d: d.add("x", "@daily", send, args="ann"), ChronexError, r"args takes a list of arguments, not str; write \['ann'\]"
+    ),
+    "arguments without an order": (lambda d: d.add("x", "@daily", send, args={"ann"}), ChronexError, "a list .*, not set"),
+    "names that are no names": (lambda d: d.add("x", "@daily", send, kwargs={1: 2}), ChronexError, "kwargs takes names as its keys, not 1"),
+    "names without values": (lambda d: d.add("x", "@daily", send, kwargs=["to"]), ChronexError, "kwargs takes a dict, not list"),
+    "an argument that no store holds": (
+        lambda d: d.add("x", "@daily", send, args=["\udcff"]), ChronexError, "the arguments of 'billing.* cannot be stored"
+    ),
     "arguments of a command": (lambda d: d.add("x", "@daily", ["true"], args=[1]), ChronexError, "are for a function"),
     "an unknown executor": (
         lambda d: d.add("x", "@daily", plain, executor="thred"), ChronexError, r"executor cannot be 'thred'; did you mean thread"
@@ -197,6 +206,14 @@ REFUSED: dict[str, tuple[Command, type[Exception], str]] = {
     ),
     "an override": (lambda d: d.trigger("tidy", on_failure="ignore"), ChronexError, "on_failure cannot be 'ignore'"),
     "a timeout of nothing": (lambda d: d.trigger("tidy", timeout=timedelta(0)), ChronexError, "longer than 0"),
+    "a timeout that is no time": (lambda d: d.trigger("tidy", timeout=5), ChronexError, "timeout takes a timedelta or a text such as '10m', not int"),
+    "a timeout in other words": (lambda d: d.trigger("tidy", timeout="5 min"), ChronexError, "timeout: '5 min' is not a duration; did you mean 5m"),
+    "a key's time in other words": (lambda d: d.trigger("tidy", idempotency_key="k", ttl="soon"), ChronexError, "ttl: 'soon' is not a duration; write 10m"),
+    "another policy of change": (lambda d: d.update("tidy", policy="gracefull"), ChronexError, "policy cannot be 'gracefull'; did you mean graceful"),
+    "another policy of all": (lambda d: d.apply([], policy="later"), ChronexError, "policy cannot be 'later'; it is one of immediate"),
+    "less than nothing of the past": (lambda d: d.history(limit=-1), ChronexError, "limit cannot be -1; write 0 or more"),
+    "less than nothing to come": (lambda d: d.next_runs("tidy", -1), ChronexError, "count cannot be -1; write 0 or more"),
+    "a job that is no name": (lambda d: d.trigger(None), ChronexError, "a job is named by text, not NoneType"),
     "a trigger of nothing": (lambda d: d.trigger("tydy"), UnknownJobError, "did you mean tidy"),
     "a pause that is over": (lambda d: d.pause("tidy", timedelta(seconds=-1)), NotPossibleError, "in the future"),
     "a cancel of nothing": (lambda d: d.cancel("occ_00000000"), UnknownIdError, "no occurrence, run or attempt"),
@@ -207,6 +224,7 @@ REFUSED: dict[str, tuple[Command, type[Exception], str]] = {
     "the runs of nothing": (lambda d: d.next_runs("tydy"), UnknownJobError, "did you mean tidy"),
     "no reason": (lambda d: d.replay("occ_0", " "), ChronexError, 'reason is required, for example reason="the disk'),
     "no reason for many": (lambda d: d.replay_range("tidy", ""), ChronexError, "reason is required"),
+    "parameters without names": (lambda d: d.trigger("tidy", parameters="x"), ChronexError, "parameters takes a dict, not str"),
     "a parameter that is no text": (lambda d: d.trigger("tidy", parameters={"n": 1}), ChronexError, "'n': 1; write str"),
     "a function that is none": (lambda d: d.add("x", "@daily", 5), ChronexError, "run takes a list of arguments or a line"),
     "another version": (lambda d: d.replay("occ_0", "x", as_of="later"), ChronexError, "it is then .* or now"),
@@ -220,6 +238,23 @@ def test_what_cannot_be_is_refused_and_changes_nothing(command: Command, kind: t
     with pytest.raises(kind, match=words):
         command(found)
     assert found.store.view(journal.head) == before
+
+
+def test_times_are_written_as_in_a_job_too() -> None:
+    found = desk(hourly())
+    given = found.trigger("tidy", timeout="10m", idempotency_key="k", ttl="1h").occurrence
+    assert given.overrides == Overrides(timeout_ms=10 * MINUTE)
+    found.update("tidy", policy="graceful", description="later")
+
+
+def test_a_function_whose_job_was_refused_is_not_known() -> None:
+    found = desk()
+    for schedule, overlap in (("@daily", "skp"), ("99 * * * *", "skip")):
+        with pytest.raises(InvalidJobError):
+            found.add("mail", schedule, lambda: None, overlap=overlap, on_start=lambda report: None)
+    assert (found.calls.names, found.noted) == ((), 0)
+    found.add("mail", "@daily", lambda: None)
+    assert found.calls.names == ("billing/mail",)
 
 
 def test_a_stale_change_is_refused() -> None:

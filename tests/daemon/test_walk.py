@@ -44,8 +44,7 @@ BESIDE = {
     "daemon/log_handlers.py": "the log lines",
     "daemon/periodic_tasks.py": "how long the loop may sleep without being late for one",
     "daemon/registration.py": "whether others still believe that this node lives is asked before each tick",
-    "daemon/store_away.py": "whether the store takes anything is asked before each tick",
-    "daemon/store_retry.py": "the port through which starts and ends are written; it passes everything on",
+    "daemon/store_writes.py": "the port through which starts and ends are written: in batches, and again where it is full",
     "daemon/wakeups.py": "whether the machine slept is asked before each tick",
     "chronex_store/lmdb_environment.py": "whether its files were replaced, or are nearly full, is asked before each commit",
     "model/placement.py": "whether the job may run on this node, where it chooses any",
@@ -60,8 +59,8 @@ BESIDE = {
     "failpoints.py": "a test hook, which does nothing unless the environment arms it",
 }
 # In the scheduler; the keeper, another process, has the files of the command itself.
-MOST_FILES_OF_A_TICK = 26
-MOST_FILES_OF_ONE_RUN = 96
+MOST_FILES_OF_A_TICK = 25
+MOST_FILES_OF_ONE_RUN = 90
 ROOTS = (Path(chronex.__file__).parent, Path(chronex_store.__file__).parent)
 
 

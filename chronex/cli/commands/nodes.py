@@ -97,7 +97,7 @@ def _print_table(rows: list[NodeRow], now_ms: int, zone: Zone) -> None:
         ended = f"stopped {moment(node.stopped_ms, now_ms, zone)}" if node.stopped_ms is not None else ""
         beat = ended or f"{brief_duration(row.silent_ms)} ago"
         lines.append(
-            (row.state.value, terminal_safe(node.name) or "-", node.id, str(node.process.pid),
+            (row.state.value, terminal_safe(row.title) if node.name else "-", node.id, str(node.process.pid),
              terminal_safe(node.host) or "-", node.chronex or "-", moment(node.started_ms, now_ms, zone), beat,
              str(row.running))
         )  # fmt: skip

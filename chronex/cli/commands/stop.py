@@ -184,8 +184,10 @@ def _until(
 
 
 def follows(node: Node, before: Node, asked_ms: int) -> bool:
-    """Whether the node has taken the place of the one that was asked; on a shared store others may begin anywhere."""
-    if node.id == before.id or node.stopped_ms is not None or node.host_id != before.host_id:
+    """Whether the node has taken the place of the one that was asked: others begin elsewhere, and programs here."""
+    if node.id == before.id or node.stopped_ms is not None:
+        return False
+    if (node.host_id, node.program) != (before.host_id, before.program):
         return False
     return node.started_ms >= (asked_ms if before.lease_ms else before.started_ms)
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.daemon.embedded import EmbeddedEngine
-from chronex.daemon.start_recorder import StartRecorder
+from chronex.daemon.store_writes import StartRecorder
 from chronex.engine.engine import AttemptStart
 from chronex.model.job import Call, Job, Task
 from chronex.model.states import AttemptState
