@@ -183,7 +183,7 @@ def _replaced(reading: Reading, history: VersionHistory, job: Job, instant_ms: i
     """An edit moved the schedule on before this instant was decided."""
     if job.progress.cursor_ms is None or instant_ms <= job.progress.cursor_ms:
         return None
-    later = [one for one in history.versions if one.updated_ms > job.updated_ms]
+    later = [one for one in history.versions if one.version > job.version]
     if not later:
         return None
     newer = later[0]

@@ -336,3 +336,13 @@ def test_the_outage_is_told_into_which_jitter_had_put_a_run() -> None:
     answer = ask(machine.store, "j", START + HOUR, machine.now)
     assert (answer.cause, answer.names["strategy"]) == (Cause.COMPLETED, "execute_last")
     assert answer.names["outage"]["until_ms"] == START + HOUR + 40 * MINUTE + 1
+
+
+def test_an_edit_after_the_clock_was_set_back_is_the_newest_version() -> None:
+    """Versions were ordered by the time of their edit: of what is to come the older one, made "later", answered."""
+    machine = SimulatedMachine([Job(id="j", schedule="0 3 * * *", tasks=TASK)], start=START + HOUR)
+    machine.set_clock(-30 * MINUTE)
+    machine.run_for(MINUTE)
+    machine.apply([Job(id="j", schedule="0 4 * * *", tasks=TASK)])
+    answers = [ask(machine.store, "j", START + hours * HOUR, machine.now) for hours in (3, 4)]
+    assert [answer.cause for answer in answers] == [Cause.NOT_MATCHED, Cause.WILL_RUN]
