@@ -34,6 +34,7 @@ from chronex.model.job import Call, Job, Task, TaskCheck, Work
 from chronex.model.placement import describe_placement
 from chronex.model.policies import CrashCheck, CrashPolicy, NotifyPolicy, OverlapPolicy, RecoveryPolicy, RunOn
 from chronex.model.reasons import shown_text, text_of
+from chronex.model.states import OccurrenceState
 from chronex.text.durations import brief_duration, format_duration
 from chronex.text.sizes import size_text
 from chronex.text.terminal import terminal_safe
@@ -150,12 +151,15 @@ _BESIDE = {
     OverlapPolicy.CANCEL_RUNNING: "the first cancels {} if it is not over by then",
 }
 
+_QUEUE_IS_FULL = "each is skipped while {} waits"
+
 
 def _not_over(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
     if detail.not_over is None or not detail.upcoming:
         return
     earlier = f"that of {full(detail.not_over.nominal_ms, zone)}"
-    yield f"           {_BESIDE[detail.job.overlap].format(earlier)}"
+    is_full = detail.job.overlap is OverlapPolicy.QUEUE_ONE and detail.not_over.state is OccurrenceState.QUEUED
+    yield f"           {(_QUEUE_IS_FULL if is_full else _BESIDE[detail.job.overlap]).format(earlier)}"
     was_missed = detail.upcoming[0].due_ms <= now_ms and detail.job.recovery.strategy in CATCHING_UP
     if was_missed and detail.job.overlap in DROPPING:
         yield f"           those that were missed wait for it ({detail.job.recovery.strategy.value})"

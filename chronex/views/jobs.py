@@ -437,15 +437,24 @@ def detail_of(reading: Reading, job: Job, now_ms: int, upcoming: int = UPCOMING)
         last_problem=next((outcome for outcome in outcomes if outcome.state in _BAD), None),
         waits_for=waits_for(reading, queued[0], now_ms) if queued else NO_REASON,
         may_wait=(*may_wait_for(job), *(("the runs that it missed",) if past else ())),
-        not_over=None if past else _in_the_way(job, running),
+        not_over=None if past else _in_the_way(job, running, reading.queued(job.id, 1)),
     )
 
 
-def _in_the_way(job: Job, running: Sequence[Running]) -> Occurrence | None:
-    """A newer one gives a waiting retry up where `newest_wins`, and waits or is skipped while one is tried."""
+def _in_the_way(job: Job, running: Sequence[Running], queued: Sequence[Occurrence]) -> Occurrence | None:
+    """A newer one gives a waiting retry up where `newest_wins`, and waits or is skipped while one is tried. One that
+    waits for its turn is in the way as one that runs is; what waits for another job is not."""
     gives_up = any(job.retry_for(task).newest_wins for task in job.tasks)
-    beside = (one.occurrence for one in running if one.attempts or not gives_up)
-    return None if job.overlap is OverlapPolicy.ALLOW else next(beside, None)
+    beside = [one.occurrence for one in running if one.attempts or not gives_up]
+    match job.overlap:
+        case OverlapPolicy.ALLOW:
+            return None
+        case OverlapPolicy.CANCEL_RUNNING:  # which takes the place of what waits, too
+            return next(iter(beside), None)
+        case OverlapPolicy.QUEUE_ONE:
+            return next(iter((*queued, *beside)), None)
+        case _:
+            return next(iter((*beside, *queued)), None)
 
 
 def with_usage(reading: Reading, detail: Detail) -> Detail:

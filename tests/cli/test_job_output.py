@@ -12,6 +12,7 @@ from chronex.testing import MINUTE, SECOND
 from chronex.timing.zones import utc_zone
 from chronex.views.jobs import detail_of
 from chronex.views.nodes import Watch
+from chronex.views.why import why
 from tests.kit.machine import FIRST, SteppedEngine, steady
 
 THAT = "that of Fri 2027-01-01 00:01:00+00:00"
@@ -75,3 +76,26 @@ def test_a_retry_that_gives_way_to_the_newest_is_in_nobodys_way() -> None:
     assert THAT not in shown(machine, FIRST + 3 * SECOND)
     machine.tick(FIRST + MINUTE)
     assert machine.occurrence(FIRST + MINUTE).state is S.RUNNING
+
+
+def test_one_that_waits_for_its_turn_is_in_the_way_as_one_that_runs_is() -> None:
+    """Both `show` and `why` named the next run, and it was skipped for one that waited for its condition."""
+    machine = SteppedEngine(wait_for=("mains",))
+    machine.tick(FIRST)
+    now = FIRST + SECOND
+    assert f"each is skipped if {THAT} is not over by then" in shown(machine, now)
+    answer = machine.read(lambda reading: why(reading, "job", FIRST + MINUTE, now))
+    assert answer is not None
+    risk = "unless an earlier occurrence still runs or waits (that of 2027-01-01 00:01+00:00 is not over)"
+    assert any(link.fact.startswith(risk) for link in answer.links)
+    machine.tick(FIRST + MINUTE)
+    assert [machine.occurrence(FIRST + n * MINUTE).state for n in (0, 1)] == [S.QUEUED, S.SKIPPED]
+
+
+def test_where_one_may_wait_and_one_does_each_is_skipped() -> None:
+    machine = SteppedEngine(overlap=OverlapPolicy.QUEUE_ONE)
+    machine.tick(FIRST)
+    machine.tick(FIRST + MINUTE)
+    assert "each is skipped while that of Fri 2027-01-01 00:02:00+00:00 waits" in shown(machine, FIRST + MINUTE)
+    machine.tick(FIRST + 2 * MINUTE)
+    assert machine.occurrence(FIRST + 2 * MINUTE).state is S.SKIPPED

@@ -100,7 +100,7 @@ NOON = "2027-01-02T12:00Z"
 @pytest.mark.parametrize(
     ("changes", "cause", "fact"),
     [
-        ({}, Cause.WILL_RUN, "unless an earlier occurrence still runs: then it is skipped"),
+        ({}, Cause.WILL_RUN, "unless an earlier occurrence still runs or waits: then it is skipped"),
         ({"enabled": False}, Cause.DISABLED, "the job is disabled"),
         ({"schedule": "0 12 * * * {max:1}"}, Cause.MAX_REACHED, "0 of at most 1 executions"),
         ({"schedule": "0 12 * * * {window:5m}"}, Cause.WILL_RUN, "unless it cannot start within 5m"),
