@@ -27,11 +27,14 @@ from chronex.cli.record_output import (
     situation_json,
     state_text,
 )
+from chronex.engine.admit import DROPPING
+from chronex.engine.plan import CATCHING_UP
 from chronex.expr.describe import describe
 from chronex.model.job import Call, Job, Task, TaskCheck, Work
 from chronex.model.placement import describe_placement
-from chronex.model.policies import CrashCheck, CrashPolicy, NotifyPolicy, RecoveryPolicy, RunOn
+from chronex.model.policies import CrashCheck, CrashPolicy, NotifyPolicy, OverlapPolicy, RecoveryPolicy, RunOn
 from chronex.model.reasons import shown_text, text_of
+from chronex.model.states import OccurrenceState
 from chronex.text.durations import brief_duration, format_duration
 from chronex.text.sizes import size_text
 from chronex.text.terminal import terminal_safe
@@ -61,6 +64,7 @@ def detail_lines(detail: Detail, now_ms: int, zone: Zone, watch: Watch = WATCHED
     yield from _calendars(job)
     yield from _upcoming(detail, now_ms, zone, watch)
     yield from _may_wait(detail)
+    yield from _not_over(detail, now_ms, zone)
     yield from _now(detail, now_ms, zone, watch)
     yield from _past(detail, zone)
     yield ""
@@ -137,6 +141,28 @@ def _no_run(detail: Detail, now_ms: int, zone: Zone) -> str:
 def _may_wait(detail: Detail) -> Iterator[str]:
     if detail.may_wait and detail.upcoming:
         yield f"           each may wait for {terminal_safe(', '.join(detail.may_wait))}"
+
+
+# What becomes of the coming runs while an earlier one is not over: how long that takes nobody knows.
+_BESIDE = {
+    OverlapPolicy.SKIP: "each is skipped if {} is not over by then",
+    OverlapPolicy.QUEUE: "each waits until {} is over",
+    OverlapPolicy.QUEUE_ONE: "the first waits until {} is over, and the others are skipped until then",
+    OverlapPolicy.CANCEL_RUNNING: "the first cancels {} if it is not over by then",
+}
+
+_QUEUE_IS_FULL = "each is skipped while {} waits"
+
+
+def _not_over(detail: Detail, now_ms: int, zone: Zone) -> Iterator[str]:
+    if detail.not_over is None or not detail.upcoming:
+        return
+    earlier = f"that of {full(detail.not_over.nominal_ms, zone)}"
+    is_full = detail.job.overlap is OverlapPolicy.QUEUE_ONE and detail.not_over.state is OccurrenceState.QUEUED
+    yield f"           {(_QUEUE_IS_FULL if is_full else _BESIDE[detail.job.overlap]).format(earlier)}"
+    was_missed = detail.upcoming[0].due_ms <= now_ms and detail.job.recovery.strategy in CATCHING_UP
+    if was_missed and detail.job.overlap in DROPPING:
+        yield f"           those that were missed wait for it ({detail.job.recovery.strategy.value})"
 
 
 def _start(run: NextRun, number: int, now_ms: int, zone: Zone, watch: Watch) -> str:

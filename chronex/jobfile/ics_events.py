@@ -95,7 +95,7 @@ def _spans(events: list[Any], span: tuple[int, int], zones: FileZones, budget: S
         if str(event.get("STATUS", "")).upper() == "CANCELLED":
             continue
         with _named_event(event):
-            _refuse_range(event)
+            _refuse_unfollowed(event)
             _refuse_dropped(event)
             read = _event(event, zones)
             if read is not None:
@@ -125,7 +125,9 @@ def _moves(event: Any) -> bool:
     return hasattr(event.get("RECURRENCE-ID"), "dt")
 
 
-def _refuse_range(event: Any) -> None:
+def _refuse_unfollowed(event: Any) -> None:
+    if "EXRULE" in event:  # RFC 2445 had it, and older programs write it still
+        raise ValueError("EXRULE, which takes days out by a rule, is not followed here; write EXDATE")
     if "RANGE" in getattr(event.get("RECURRENCE-ID"), "params", ()):
         raise ValueError("RANGE=THISANDFUTURE, which changes all that follow, is not followed here")
 

@@ -6,7 +6,7 @@ A row is light, because all jobs have one; a detail reads the history of a singl
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from itertools import islice
 from typing import NamedTuple
@@ -16,6 +16,7 @@ from chronex.engine.retries import retry_wait
 from chronex.engine.usual import RunUsage, Usual, usage_of, usual_of
 from chronex.model.job import Job
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity, Run
+from chronex.model.policies import OverlapPolicy
 from chronex.model.reasons import NO_REASON, Reason
 from chronex.model.records import Node
 from chronex.model.states import OccurrenceState, RunState, is_final
@@ -412,6 +413,8 @@ class Detail(NamedTuple):
     waits_for: Reason = NO_REASON
     # What may hold up its coming runs.
     may_wait: tuple[str, ...] = ()
+    # The earlier one that is not over, where the job's overlap policy lets no coming run start beside it.
+    not_over: Occurrence | None = None
 
     @property
     def job(self) -> Job:
@@ -434,7 +437,24 @@ def detail_of(reading: Reading, job: Job, now_ms: int, upcoming: int = UPCOMING)
         last_problem=next((outcome for outcome in outcomes if outcome.state in _BAD), None),
         waits_for=waits_for(reading, queued[0], now_ms) if queued else NO_REASON,
         may_wait=(*may_wait_for(job), *(("the runs that it missed",) if past else ())),
+        not_over=None if past else _in_the_way(job, running, reading.queued(job.id, 1)),
     )
+
+
+def _in_the_way(job: Job, running: Sequence[Running], queued: Sequence[Occurrence]) -> Occurrence | None:
+    """A newer one gives a waiting retry up where `newest_wins`, and waits or is skipped while one is tried. One that
+    waits for its turn is in the way as one that runs is; what waits for another job is not."""
+    gives_up = any(job.retry_for(task).newest_wins for task in job.tasks)
+    beside = [one.occurrence for one in running if one.attempts or not gives_up]
+    match job.overlap:
+        case OverlapPolicy.ALLOW:
+            return None
+        case OverlapPolicy.CANCEL_RUNNING:  # which takes the place of what waits, too
+            return next(iter(beside), None)
+        case OverlapPolicy.QUEUE_ONE:
+            return next(iter((*queued, *beside)), None)
+        case _:
+            return next(iter((*beside, *queued)), None)
 
 
 def with_usage(reading: Reading, detail: Detail) -> Detail:

@@ -268,6 +268,9 @@ BOMBS: dict[str, tuple[str | bytes, str]] = {
     "a change of all that follow": (
         ics(event("DTSTART;VALUE=DATE:20261024", "RECURRENCE-ID;RANGE=THISANDFUTURE;VALUE=DATE:20261023")), "THISANDFUTURE",
     ),
+    "a rule for what is taken out": (
+        ics(event("DTSTART;VALUE=DATE:20261024", "RRULE:FREQ=DAILY", "EXRULE:FREQ=WEEKLY")), "EXRULE",
+    ),
     "an exception nobody can read": (
         ics(event("DTSTART;VALUE=DATE:20261024", "RRULE:FREQ=DAILY", "EXDATE;VALUE=DATE:x")), "EXDATE",
     ),

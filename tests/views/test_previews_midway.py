@@ -19,6 +19,7 @@ from chronex.model.job import Job, Task
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy, RetryPolicy, SpreadPolicy
 from chronex.model.reasons import ReasonCode
+from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading, Records
 from chronex.testing import DAY, HOUR, MINUTE, ProcessOutcome, SimulatedMachine
 from chronex.text.instants import epoch_ms
@@ -172,17 +173,28 @@ def check(seed: object, *, is_undecided: bool = False) -> None:
     life = draw(random)
     unwatched_ms = random.choice([1, 500, 5_000, random.randrange(2 * MINUTE, 20 * HOUR)]) if is_undecided else 0
     machine = lived(life, random, unwatched_ms)
-    life = life._replace(now_ms=machine.now)
+    check_life(machine, life._replace(now_ms=machine.now), is_watched=unwatched_ms <= MINUTE)
+
+
+def check_life(machine: SimulatedMachine, life: Life, *, is_watched: bool) -> None:
+    """What is said now, and what then happens; where nobody watches, the next scheduler is started."""
     before = {job.id: {one.nominal_ms: one for one in machine.occurrences(job.id)} for job in life.jobs}
     said = {job.id: said_of(machine, job.id, life) for job in life.jobs}
-    if unwatched_ms > MINUTE:
+    if not is_watched:
         machine.boot()
-    machine.run_until(life.end_ms + 4 * DAY)
+    machine.run_until(machine.clock.boot + life.end_ms - life.now_ms + 4 * DAY)
     for job in life.jobs:
         after = {one.nominal_ms: one for one in machine.occurrences(job.id)}
         begun = [one for one in after.values() if one.started_ms is not None and one.started_ms >= life.now_ms]
-        new = [one for one in begun if (old := before[job.id].get(one.nominal_ms)) is None or old.started_ms is None]
+        new = [one for one in begun if is_to_come(before[job.id].get(one.nominal_ms))]
         check_job(job, said[job.id], life, new, after)
+
+
+def is_to_come(before: Occurrence | None) -> bool:
+    """What began, or waits because a person asked for it, is listed as that, and not as a run to come."""
+    if before is None:
+        return True
+    return before.started_ms is None and not (before.manual and before.state is OccurrenceState.QUEUED)
 
 
 def check_job(job: Job, said: Said, life: Life, began: list[Occurrence], real: dict[int, Occurrence]) -> None:

@@ -29,7 +29,10 @@ _DAY = 86_400
 
 
 class VersionHistory(NamedTuple):
-    """Every kept version of a job, the oldest first; `removed_ms` when the job is gone."""
+    """Every kept version of a job, the oldest first; `removed_ms` when the job is gone.
+
+    Numbers tell which is older, and times do not: a clock that was set back gives a newer version an earlier time.
+    """
 
     versions: tuple[Job, ...]
     is_gone: bool
@@ -55,7 +58,7 @@ def version_history(reading: Reading, job: str) -> VersionHistory | None:
     """None for a job that the store has never known, or has forgotten."""
     current = reading.job(job)
     earlier = [found.job for found in reading.scan(keys.within_job(keys.JOB_VERSION, job), JobVersion)]
-    versions = sorted([*earlier, *([current] if current else [])], key=lambda one: (one.updated_ms, one.version))
+    versions = sorted([*earlier, *([current] if current else [])], key=lambda one: one.version)
     if not versions:
         return None
     removed = None if current else _removed(reading, job)

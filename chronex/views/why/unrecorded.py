@@ -183,7 +183,7 @@ def _replaced(reading: Reading, history: VersionHistory, job: Job, instant_ms: i
     """An edit moved the schedule on before this instant was decided."""
     if job.progress.cursor_ms is None or instant_ms <= job.progress.cursor_ms:
         return None
-    later = [one for one in history.versions if one.updated_ms > job.updated_ms]
+    later = [one for one in history.versions if one.version > job.version]
     if not later:
         return None
     newer = later[0]
@@ -361,11 +361,11 @@ def _risks(reading: Reading, job: Job) -> list[str]:
     if job.after:
         which = " or ".join(job.after)
         risks.append(f"the newest run of {which} has not completed: then it waits, or is skipped where that failed")
-    running = reading.active(job.id, 1)
-    now = f" ({_which(running[0], zone_of(job))})" if running else ""
+    first = reading.active(job.id, 1) or reading.queued(job.id, 1)
+    now = f" ({_which(first[0], zone_of(job))})" if first else ""
     overlap = {
-        OverlapPolicy.SKIP: f"an earlier occurrence still runs{now}: then it is skipped",
-        OverlapPolicy.QUEUE: f"an earlier occurrence still runs{now}: then it waits",
+        OverlapPolicy.SKIP: f"an earlier occurrence still runs or waits{now}: then it is skipped",
+        OverlapPolicy.QUEUE: f"an earlier occurrence still runs or waits{now}: then it waits",
         OverlapPolicy.QUEUE_ONE: f"an earlier occurrence still runs{now}: then it waits, or is skipped if one waits",
         OverlapPolicy.CANCEL_RUNNING: f"an earlier occurrence still runs{now}: that one is canceled first",
     }.get(job.overlap)

@@ -100,7 +100,7 @@ NOON = "2027-01-02T12:00Z"
 @pytest.mark.parametrize(
     ("changes", "cause", "fact"),
     [
-        ({}, Cause.WILL_RUN, "unless an earlier occurrence still runs: then it is skipped"),
+        ({}, Cause.WILL_RUN, "unless an earlier occurrence still runs or waits: then it is skipped"),
         ({"enabled": False}, Cause.DISABLED, "the job is disabled"),
         ({"schedule": "0 12 * * * {max:1}"}, Cause.MAX_REACHED, "0 of at most 1 executions"),
         ({"schedule": "0 12 * * * {window:5m}"}, Cause.WILL_RUN, "unless it cannot start within 5m"),
@@ -336,3 +336,13 @@ def test_the_outage_is_told_into_which_jitter_had_put_a_run() -> None:
     answer = ask(machine.store, "j", START + HOUR, machine.now)
     assert (answer.cause, answer.names["strategy"]) == (Cause.COMPLETED, "execute_last")
     assert answer.names["outage"]["until_ms"] == START + HOUR + 40 * MINUTE + 1
+
+
+def test_an_edit_after_the_clock_was_set_back_is_the_newest_version() -> None:
+    """Versions were ordered by the time of their edit: of what is to come the older one, made "later", answered."""
+    machine = SimulatedMachine([Job(id="j", schedule="0 3 * * *", tasks=TASK)], start=START + HOUR)
+    machine.set_clock(-30 * MINUTE)
+    machine.run_for(MINUTE)
+    machine.apply([Job(id="j", schedule="0 4 * * *", tasks=TASK)])
+    answers = [ask(machine.store, "j", START + hours * HOUR, machine.now) for hours in (3, 4)]
+    assert [answer.cause for answer in answers] == [Cause.NOT_MATCHED, Cause.WILL_RUN]
