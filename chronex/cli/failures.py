@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chronex.text.suggestions import nearest
-from chronex.text.terminal import terminal_safe
+from chronex.text.terminal import quoted, terminal_safe
 
 _HINTS = {
     errno.ENOSPC: "free some space, then try again",
@@ -106,3 +106,9 @@ def system_sentence(error: OSError) -> str:
     what = (error.strerror or os.strerror(error.errno or 0)).lower()
     where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else "cannot write: "
     return terminal_safe(f"{where}{what}; {_HINTS.get(error.errno or 0, 'chronex doctor looks for the cause')}")
+
+
+def utf8_sentence(error: UnicodeEncodeError) -> str:
+    """The system hands over names and arguments of any bytes; records and units hold text."""
+    around = error.object[max(error.start - 20, 0) : error.end + 10]
+    return f"{quoted(around)}: these are no letters of UTF-8, and Chronex keeps text only; choose another name"

@@ -227,7 +227,7 @@ def store_location(option: str | None, environ: Mapping[str, str] = os.environ) 
                 re.search(_CREDENTIALS, chosen) and not Path(chosen).exists()
             ):
                 raise UsageError(f"{source} is not written as an address; write postgresql://user@host:5432/database")
-            return Path(chosen)
+            return _readable(Path(chosen))
         if scheme.lower() in _DATABASES:
             from chronex_store.opening import read_location
 
@@ -236,9 +236,20 @@ def store_location(option: str | None, environ: Mapping[str, str] = os.environ) 
     from platformdirs import user_state_path
 
     try:
-        return user_state_path("chronex", appauthor=False) / "store"
+        return _readable(user_state_path("chronex", appauthor=False) / "store")
     except RuntimeError:
         raise UsageError(f"this user has no home directory; name a store with --store or {STORE_VARIABLE}") from None
+
+
+def _readable(path: Path) -> Path:
+    """LMDB takes a path as UTF-8; refused here, nothing has been made of it yet."""
+    try:
+        os.fspath(path).encode()
+    except UnicodeEncodeError as error:
+        from chronex.cli.failures import utf8_sentence
+
+        raise UsageError(utf8_sentence(error)) from None
+    return path
 
 
 def _scheme_of(text: str) -> str | None:
