@@ -18,7 +18,7 @@ from chronex_tui.model.nodes_table import NodeKey, no_nodes, node_lines
 from chronex_tui.state import State
 from chronex_tui.theme import Palette
 from chronex_tui.views import JobListView, View
-from chronex_tui.widgets import Panel, Table
+from chronex_tui.widgets import Panel, Table, TextPanel
 
 # The view of graphs: the jobs, and the tasks of the selected one drawn as a graph with the states of a run.
 
@@ -61,8 +61,8 @@ class GroupsView(View):
     def compose(self) -> ComposeResult:
         with Container(id="groups-left"):
             yield Table(self.palette, id="groups", classes="framed", title="Groups")
-            yield Panel(self._empty, self.palette, id="no-groups", classes="framed", title="Groups")
-        yield Panel(self._group, self.palette, id="group", classes="framed", title="Group")
+            yield TextPanel(self._empty, self.palette, id="no-groups", classes="framed", title="Groups")
+        yield TextPanel(self._group, self.palette, id="group", classes="framed", title="Group")
 
     @property
     def main(self) -> Table | Panel:
@@ -119,8 +119,8 @@ class NodesView(View):
     def compose(self) -> ComposeResult:
         with Container(id="nodes-left"):
             yield Table(self.palette, id="nodes", classes="framed", title="Nodes")
-            yield Panel(self._empty, self.palette, id="no-nodes", classes="framed", title="Nodes")
-        yield Panel(self._node, self.palette, id="node", classes="framed", title="Node")
+            yield TextPanel(self._empty, self.palette, id="no-nodes", classes="framed", title="Nodes")
+        yield TextPanel(self._node, self.palette, id="node", classes="framed", title="Node")
 
     @property
     def main(self) -> Table | Panel:

@@ -12,11 +12,11 @@ from chronex_tui.model.clock_days import POLICIES, ClockDay, change_lines, no_ch
 from chronex_tui.model.density import WEEK, busiest_lines, heatmap_lines, hour_lines, legend_line
 from chronex_tui.model.display import count, stamp
 from chronex_tui.model.lanes import LanesTable, signs_of_lanes, zoom_text
-from chronex_tui.model.layout import Line, legend
+from chronex_tui.model.layout import Line, legend, wrap_line
 from chronex_tui.state import State
 from chronex_tui.theme import Palette
 from chronex_tui.views import View
-from chronex_tui.widgets import Panel, Table
+from chronex_tui.widgets import Panel, Table, TextPanel
 
 
 class TimelineView(View):
@@ -25,7 +25,7 @@ class TimelineView(View):
 
     def compose(self) -> ComposeResult:
         yield Table(self.palette, id="lanes", classes="framed", title="Timeline")
-        yield Panel(self._empty, self.palette, id="no-lanes", classes="framed", title="Timeline")
+        yield TextPanel(self._empty, self.palette, id="no-lanes", classes="framed", title="Timeline")
 
     @property
     def main(self) -> Table | Panel:
@@ -111,7 +111,7 @@ class ClockView(View):
             self._first_lines.append(len(lines))
             lines += [*self._day(number, day, width, per_day, label), ()]
         if not self.state.clock_days and not self.state.unchanging_zones:
-            lines.append((("No jobs, so no zone is in use. Z chooses one to show.", "dim"),))
+            lines += wrap_line((("No jobs, so no zone is in use. Z chooses one to show.", "dim"),), width)
         lines += [no_change_line(zone) for zone in self.state.unchanging_zones]
         return lines
 
@@ -119,7 +119,7 @@ class ClockView(View):
         chosen = number == self.state.clock_index
         mark = self.state.glyphs.mark if chosen else " "
         title = ((f"{mark} ", "key"), *title_line(day, self.state.display, width - 2))
-        return [title, *change_lines(day, self.state.display, width, per_day, label)]
+        return [*wrap_line(title, width), *change_lines(day, self.state.display, width, per_day, label)]
 
 
 class HeatPanel(Panel):
@@ -143,7 +143,7 @@ class DensityView(View):
 
     def compose(self) -> ComposeResult:
         yield HeatPanel(self._map, self.palette, id="heat", classes="framed", title="Density")
-        yield Panel(self._cell, self.palette, id="heat-cell", classes="framed", title="In this hour")
+        yield TextPanel(self._cell, self.palette, id="heat-cell", classes="framed", title="In this hour")
 
     @property
     def main(self) -> Table | Panel:
@@ -175,7 +175,7 @@ class DensityView(View):
         return [
             *heatmap_lines(heatmap, display, self.state.cursor, width),
             (),
-            legend_line(heatmap, display),
+            *wrap_line(legend_line(heatmap, display), width),
             *busiest_lines(heatmap, display, width),
         ]
 

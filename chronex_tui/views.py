@@ -17,12 +17,12 @@ from chronex_tui.model.density import busiest_lines, heatmap_lines, legend_line
 from chronex_tui.model.display import count
 from chronex_tui.model.job_detail import detail_lines
 from chronex_tui.model.lanes import timeline_lines
-from chronex_tui.model.layout import Line
+from chronex_tui.model.layout import Line, wrap_line
 from chronex_tui.model.runs_table import firing_detail
 from chronex_tui.model.snapshot import RunKey
 from chronex_tui.state import State
 from chronex_tui.theme import Palette
-from chronex_tui.widgets import Panel, Table
+from chronex_tui.widgets import Panel, Table, TextPanel
 
 
 class View(Container):
@@ -91,7 +91,7 @@ class JobListView(View):
 
     def compose_list(self) -> ComposeResult:
         yield Table(self.palette, id=self.LIST, classes="framed", title="Jobs")
-        yield Panel(self._empty, self.palette, id=self.EMPTY, classes="framed", title="Jobs")
+        yield TextPanel(self._empty, self.palette, id=self.EMPTY, classes="framed", title="Jobs")
 
     @property
     def _table(self) -> Table:
@@ -200,7 +200,7 @@ class JobsView(JobListView):
         lines = [
             *heatmap_lines(heatmap, display, None, width),
             (),
-            legend_line(heatmap, display),
+            *wrap_line(legend_line(heatmap, display), width),
             *busiest_lines(heatmap, display, width),
         ]
         return lines[:height]
@@ -228,9 +228,9 @@ class RunsView(View):
     def compose(self) -> ComposeResult:
         with Container(id="runs-left"):
             yield Table(self.palette, id="runs", classes="framed", title="Runs")
-            yield Panel(self._empty, self.palette, id="no-runs", classes="framed", title="Runs")
+            yield TextPanel(self._empty, self.palette, id="no-runs", classes="framed", title="Runs")
         with Container(id="runs-side"):
-            yield Panel(self._firing, self.palette, id="firing", classes="framed", title="Run")
+            yield TextPanel(self._firing, self.palette, id="firing", classes="framed", title="Run")
             yield Panel(self._log, self.palette, id="runs-log", classes="framed", title="Output")
 
     @property

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from chronex_tui.model.layout import Line, fit_line
+from chronex_tui.model.layout import Line, fit_line, wrap_lines
 from chronex_tui.theme import Palette
 
 # Signs of keys, and those of `chronex explain`, which are the same as it has without Unicode.
@@ -110,10 +110,13 @@ class Panel(LineWidget, can_focus=True):
         width, height = self.scrollable_content_region.size
         if not width or not height:
             return
-        self._lines, self._drawn_width = self._draw(width, height), width
+        self._lines, self._drawn_width = self.lines_for(width, height), width
         size = Size(width, len(self._lines))
         if self.virtual_size != size:
             self.virtual_size = size
+
+    def lines_for(self, width: int, height: int) -> Sequence[Line]:
+        return self._draw(width, height)
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
@@ -125,6 +128,13 @@ class Panel(LineWidget, can_focus=True):
         if index >= len(lines):
             return Strip.blank(width, self.background_style)
         return strip_of(lines[index], width, self.palette, self.background_style)
+
+
+class TextPanel(Panel):
+    """Shows sentences; one that is wider than the panel goes on in the next line."""
+
+    def lines_for(self, width: int, height: int) -> Sequence[Line]:
+        return wrap_lines(super().lines_for(width, height), width)
 
 
 class Bar(Panel, can_focus=False):

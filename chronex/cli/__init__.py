@@ -82,6 +82,11 @@ def _report_failure(error: Exception) -> int:
         return 2
     if type(error).__name__ == "Abort":
         return 130
+    if isinstance(error, UnicodeEncodeError) and error.encoding == "utf-8":
+        from chronex.text.terminal import utf8_sentence
+
+        _print_error(utf8_sentence(error))
+        return 2
     if os.environ.get("CHRONEX_DEBUG"):
         raise error
     if isinstance(error, OSError) and error.errno is not None:

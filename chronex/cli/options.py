@@ -213,18 +213,21 @@ def store_location(option: str | None, environ: Mapping[str, str] = os.environ) 
     """Where the store is: --store, else CHRONEX_STORE, else a directory for the user's state."""
     if option == "":  # as of a variable that is not set
         raise UsageError("--store is empty; name a directory or a postgresql:// address, or leave it out")
-    if chosen := option or environ.get(STORE_VARIABLE):
-        from chronex_store.opening import problem_of_store_name, read_location
+    from chronex_store.opening import problem_of_store_name, read_location
 
+    if chosen := option or environ.get(STORE_VARIABLE):
         if problem := problem_of_store_name(chosen, "--store" if option else STORE_VARIABLE):
             raise UsageError(problem)
         return read_location(chosen)
     from platformdirs import user_state_path
 
     try:
-        return user_state_path("chronex", appauthor=False) / "store"
+        usual = user_state_path("chronex", appauthor=False) / "store"
     except RuntimeError:
         raise UsageError(f"this user has no home directory; name a store with --store or {STORE_VARIABLE}") from None
+    if problem := problem_of_store_name(str(usual), STORE_VARIABLE):
+        raise UsageError(problem)
+    return usual
 
 
 def is_open_already(path: Path) -> bool:

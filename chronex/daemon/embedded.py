@@ -33,7 +33,7 @@ from chronex.daemon.event_feed import MAX_WAIT_S, EventCallback, JournalFeed, Su
 from chronex.daemon.job_control import JobControl
 from chronex.daemon.loop import Daemon
 from chronex.daemon.maintenance import add_maintenance
-from chronex.daemon.node_setup import Workplace, location_of, node_at, workplace_on
+from chronex.daemon.registration import Workplace, location_of, node_at, workplace_on
 from chronex.daemon.reload import is_gone_file
 from chronex.engine.commands import Triggered
 from chronex.engine.engine import Engine

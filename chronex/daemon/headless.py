@@ -23,8 +23,8 @@ from chronex.daemon.log_handlers import log_event
 from chronex.daemon.loop import Daemon
 from chronex.daemon.maintenance import add_maintenance
 from chronex.daemon.metrics_server import serve_metrics
-from chronex.daemon.node_setup import node_at, workplace_on
 from chronex.daemon.periodic_tasks import PeriodicTask
+from chronex.daemon.registration import node_at, workplace_on
 from chronex.daemon.reload import JobFileSource, Reloader, file_source
 from chronex.daemon.sign_of_life import READY, STARTS_SLOWLY, ServiceNotify
 from chronex.engine.engine import Engine

@@ -8,12 +8,14 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Protocol, TypeVar, runtime_checkable
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 from uuid import uuid4
 from zlib import crc32
 
 from msgspec.structs import replace
 
+from chronex import torture_settings
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.log_handlers import log_event
 from chronex.engine.commands.nodes import RESTART
@@ -31,6 +33,7 @@ from chronex.engine.membership import (
     taking_over_drain,
 )
 from chronex.errors import ChronexError, StoreError, StoreUnavailableError
+from chronex.jobfile import SchedulerSettings
 from chronex.model.event import Event
 from chronex.model.occurrence import Attempt
 from chronex.model.reasons import NodeTrouble, TroubleCode
@@ -44,6 +47,9 @@ from chronex.text.durations import brief_duration
 from chronex.timing.zones import known_zone_version
 from chronex.torture_settings import paced
 from chronex.version import __version__
+from chronex_store.opening import StoreLocation, host_identity, state_directory
+from chronex_store.postgres.pg_address import PostgresAddress
+from chronex_store.postgres.pg_layout import LAYOUT
 
 log = logging.getLogger(__name__)
 NAME_VARIABLE = "CHRONEX_NODE"
@@ -360,3 +366,60 @@ def watched_since(nodes: Iterable[Node], node: Node, begun_ms: int) -> int:
         return begun_ms
     took_ms = begun_ms - last.stop_asked_ms
     return min(last.awake_since_ms, begun_ms) if 0 <= took_ms <= _LONGEST_RESTART_MS else begun_ms
+
+
+# -- what a new node needs to know: where this machine keeps its own work on a store, and by whose clock it goes -----
+
+
+@runtime_checkable
+class _HasClock(Protocol):
+    def clock(self) -> Clock: ...
+
+
+class Workplace(NamedTuple):
+    """`state` is where this machine keeps logs and keepers, `named` the store as commands are told of it, without a
+    password. `host_id` and `layout` are those of a store that machines share, whose clock counts then."""
+
+    state: Path
+    named: str
+    clock: Clock
+    host_id: str = ""
+    layout: int = 0
+
+
+def location_of(store: Store) -> StoreLocation | None:
+    """Where an open store lies, for one that lies anywhere."""
+    address, path = getattr(store, "address", None), getattr(store, "path", None)
+    if isinstance(address, PostgresAddress):
+        return address
+    return None if path is None else Path(path)
+
+
+def workplace_on(store: Store, location: StoreLocation, clock: Clock = SYSTEM_CLOCK) -> Workplace:
+    """For a node that is about to work on `store`, which lies at `location`."""
+    refuse_torture_settings(location)
+    state = state_directory(location)
+    if not isinstance(location, PostgresAddress):
+        return Workplace(state, str(state.resolve()), clock)
+    if not location.is_guarded:
+        fields = {"store": location.shown, "so": "add sslmode=verify-full to the address"}
+        log_event(log, "the connection to the database is not checked", fields, logging.WARNING)
+    assert isinstance(store, _HasClock)
+    return Workplace(state, location.shown, store.clock(), host_identity(state), LAYOUT)
+
+
+def node_at(place: Workplace, settings: SchedulerSettings, program: str = "") -> Node:
+    """A new node there; `program` is the name of the one that it is a part of."""
+    node = this_node(settings.max_concurrent_jobs, place.clock, place.host_id, settings.labels)
+    return replace(node, layout=place.layout, program=program)
+
+
+def refuse_torture_settings(location: StoreLocation) -> None:
+    """Leases that run out faster than those of other nodes would take running work away from them."""
+    if torture_settings.IS_SET and not _is_torture_store(location):
+        names = f"{torture_settings.PACE_VARIABLE} and {torture_settings.CLOCK_VARIABLE}"
+        raise ChronexError(f"{names} are for the daemons of chronex torture alone; take them out of the environment")
+
+
+def _is_torture_store(location: StoreLocation) -> bool:
+    return isinstance(location, PostgresAddress) and location.schema.startswith(torture_settings.SCHEMA_PREFIX)

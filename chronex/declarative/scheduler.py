@@ -23,7 +23,7 @@ from platformdirs import user_state_path
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.embedded import EmbeddedEngine, program_name
 from chronex.daemon.log_handlers import log_event
-from chronex.daemon.node_setup import location_of
+from chronex.daemon.registration import location_of
 from chronex.declarative.persistence import TaskResolution, resolve_tasks
 from chronex.declarative.registrations import Callback, Registration, TaskDefinition, check_registrations
 from chronex.declarative.scheduler_errors import SchedulerError, ScheduleTaskError, StopSchedulerError

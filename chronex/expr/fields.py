@@ -93,7 +93,7 @@ _EVERY = [0] + [sum(1 << bit for bit in range(0, 64, step)) for step in range(1,
 ELEMENT = re.compile(r"(\*|[0-9]+|[A-Z]{3})(?:-([0-9]+|[A-Z]{3}))?(?:/([0-9]+))?")
 # Few fields are day rules, so these two are compiled when the first one is read.
 _DOM_RULE = r"L(?:-0*([1-9]|[12][0-9]|30))?(W)?|0*([1-9]|[12][0-9]|3[01])W"
-_DOW_RULE = r"([0-7]|[A-Z]{3})(?:(L)|#([1-5]))"
+_DOW_RULE = r"(?:0*([0-7])|([A-Z]{3}))(?:(L)|#([1-5]))"
 
 _NO_RULES: frozenset[DayRule] = frozenset()
 
@@ -139,8 +139,8 @@ def read_day_rule(spec: FieldSpec, element: str) -> DayRule | None:
             return DayRule(Anchor.NEAREST_WEEKDAY, int(day))
         return DayRule(Anchor.LAST_WEEKDAY if last_weekday else Anchor.LAST_DAY, int(before or 0))
     if spec is DAY_OF_WEEK and (match := re.fullmatch(_DOW_RULE, element)):
-        weekday, _, nth = match.groups()
-        number = spec.singles.get(weekday)
+        digit, word, _, nth = match.groups()
+        number = spec.singles.get(digit or word)
         if number is None:
             return None
         anchor = Anchor.NTH_OF_WEEKDAY if nth else Anchor.LAST_OF_WEEKDAY

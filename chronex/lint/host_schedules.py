@@ -14,11 +14,12 @@ from chronex.expr.meaning import Cron, Meaning
 from chronex.lint.findings import ScheduleSite
 from chronex.lint.hosts import KUBERNETES, SYSTEMD, ScheduleHost, as_read_by, needs_both_days, policy_for
 from chronex.lint.rules.refusals import refused
+from chronex.text.instants import LAST_MS
 from chronex.timing import parse, read, validate
 from chronex.timing.advice import advise
 from chronex.timing.clock_changes import effect_of, wall_date
 from chronex.timing.dst import DstPolicy
-from chronex.timing.occurrences import LAST_MS, Occurrences
+from chronex.timing.occurrences import Occurrences
 from chronex.timing.zones import Zone, load_zone, utc_zone
 
 if TYPE_CHECKING:  # the records need a library that a linter of crontabs does without

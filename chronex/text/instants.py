@@ -10,6 +10,8 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import NoReturn
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST_MS = -62_135_596_800_000  # 0001-01-01T00:00:00Z
+LAST_MS = 253_402_300_799_999  # 9999-12-31T23:59:59.999Z
 EPOCH_ORDINAL = EPOCH.toordinal()  # days since 1970 plus this are the ordinals of datetime.date
 SHORT_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 SHORT_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -24,8 +26,17 @@ def utc_datetime(ms: int) -> datetime:
 
 
 def local_datetime(ms: int, zone: tzinfo) -> datetime:
-    """The instant as a datetime in `zone`. Raises OverflowError outside the years 1 to 9999."""
-    return (EPOCH + timedelta(milliseconds=ms)).astimezone(zone)
+    """The instant as a datetime in `zone`. One that no datetime can name there is the end of the calendar: looking at
+    a record never fails, whatever it holds."""
+    moment = utc_datetime(_on_calendar(ms))
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        return datetime.min.replace(tzinfo=zone) if ms < 0 else datetime.max.replace(tzinfo=zone)
+
+
+def _on_calendar(ms: int) -> int:
+    return max(FIRST_MS, min(ms, LAST_MS))
 
 
 def epoch_ms(moment: datetime) -> int:
@@ -55,7 +66,7 @@ def _refuse(moment: object) -> NoReturn:
 
 def rfc3339(ms: int) -> str:
     """In UTC, with milliseconds only where there are some: `2027-03-28T01:00:00Z`, `2027-03-28T01:00:00.250Z`."""
-    return utc_datetime(ms).isoformat(timespec=_precision(ms)).removesuffix("+00:00") + "Z"
+    return utc_datetime(_on_calendar(ms)).isoformat(timespec=_precision(ms)).removesuffix("+00:00") + "Z"
 
 
 def rfc3339_to_seconds(ms: int) -> str:
@@ -65,7 +76,7 @@ def rfc3339_to_seconds(ms: int) -> str:
 
 def rfc3339_to_milliseconds(ms: int) -> str:
     """In UTC, always with milliseconds, so that texts sort as their instants do: `2027-03-28T01:00:00.000Z`."""
-    return utc_datetime(ms).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+    return utc_datetime(_on_calendar(ms)).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def rfc3339_in(ms: int, zone: tzinfo) -> str:

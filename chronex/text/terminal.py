@@ -74,3 +74,9 @@ def cell_width(text: str) -> int:
     from rich.cells import cell_len
 
     return cell_len(text)
+
+
+def utf8_sentence(error: UnicodeEncodeError) -> str:
+    """The system hands over names and arguments of any bytes; records and units hold text."""
+    around = error.object[max(error.start - 20, 0) : error.end + 10]
+    return f"{quoted(around)}: these are no letters of UTF-8, and Chronex keeps text only; choose another name"

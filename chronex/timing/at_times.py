@@ -6,7 +6,8 @@ import re
 from datetime import UTC, date, datetime, time, timedelta
 from typing import NamedTuple
 
-from chronex.text.durations import parse_duration
+from chronex.text.durations import DAY_MS, parse_duration
+from chronex.text.instants import FIRST_MS, LAST_MS
 from chronex.timing.zones import Zone
 
 _CLOCK = re.compile(r"([0-9]{1,2})(?::([0-9]{2})(?::([0-9]{2}))?)?\s*(am|pm)?")
@@ -26,12 +27,20 @@ class AtTime(NamedTuple):
     problem: str = ""
 
 
+_BEYOND = AtTime(problem="this time is beyond the calendar, the years 1 to 9999")
+
+
 def read_at_time(text: str, now_ms: int, zone: Zone) -> AtTime:
     """The instant that the words mean at `now_ms` in `zone`. One that has passed is a problem."""
     words = " ".join(text.lower().split())
-    found = _written(text.strip()) or _spoken(words, now_ms, zone)
+    try:
+        found = _written(text.strip()) or _spoken(words, now_ms, zone)
+    except OverflowError:
+        return _BEYOND
     if found.problem:
         return found
+    if not FIRST_MS + DAY_MS <= found.ms <= LAST_MS - DAY_MS:  # within them in every zone
+        return _BEYOND
     if found.ms <= now_ms:
         shown = datetime.fromtimestamp(found.ms / 1000, zone.tzinfo).strftime("%Y-%m-%d %H:%M:%S")
         return AtTime(problem=f"{shown} has passed; say a later time")

@@ -13,10 +13,10 @@ from chronex.expr.meaning import Every, Meaning, Once
 from chronex.expr.option_block import Options
 from chronex.expr.parser import Parsed, parse_text
 from chronex.expr.syntax_rules import E011, E017, E020
-from chronex.text.instants import epoch_ms, epoch_parts
+from chronex.text.instants import FIRST_MS, LAST_MS, epoch_ms, epoch_parts
 from chronex.text.terminal import quoted
 from chronex.timing.dst import DstPolicy
-from chronex.timing.occurrences import FIRST_MS, LAST_MS, Occurrences, cron_datetimes, resolve, resolve_until
+from chronex.timing.occurrences import Occurrences, cron_datetimes, resolve, resolve_until
 from chronex.timing.search import CronSearch
 from chronex.timing.zones import (
     Zone,

@@ -15,14 +15,11 @@ from typing import Protocol
 from chronex.expr.iso8601 import Moment, Period
 from chronex.expr.meaning import AtStart, Cron, Every, Meaning, Once, Repeating
 from chronex.text.durations import DAY_MS
-from chronex.text.instants import EPOCH_ORDINAL
+from chronex.text.instants import EPOCH_ORDINAL, FIRST_MS, LAST_MS
 from chronex.timing.calendar import DAY_BLOCK_BITS, calendar_step
 from chronex.timing.dst import DEFAULT_POLICY, POSIX_POLICY, DstPolicy, last_instant_of_day, wall_to_instant
 from chronex.timing.search import CronSearch
-from chronex.timing.zones import FIRST_SECOND, LAST_SECOND, Zone
-
-FIRST_MS = FIRST_SECOND * 1000
-LAST_MS = LAST_SECOND * 1000 + 999
+from chronex.timing.zones import Zone
 
 _DAY = 86_400
 _FNV_OFFSET = 0x811C_9DC5

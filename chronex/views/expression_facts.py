@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chronex.expr.diagnostics import Diagnostic
 from chronex.expr.meaning import Every, Meaning
-from chronex.text.instants import rfc3339, rfc3339_in, utc_offset
+from chronex.text.instants import LAST_MS, rfc3339, rfc3339_in, utc_offset
 from chronex.timing.clock_changes import Cell, ClockEffect, day_cells, effect_of, note_of
 from chronex.timing.expression import Expression
-from chronex.timing.occurrences import LAST_MS, Occurrences, stagger_offset
+from chronex.timing.occurrences import Occurrences, stagger_offset
 from chronex.timing.zones import ClockChange, Zone, ZoneChoice
 
 if (

@@ -28,6 +28,8 @@ HourCell = tuple[int, int]
 
 WEEK = 7
 _TOP = 5
+_DAY_CELLS = 12  # of ` Thu 19 Nov `
+_TOTAL_CELLS = 8
 _QUARTER_MS = 900_000
 # A job that starts more often than this in a week is counted by one minute of each hour.
 _MOST_COUNTED = 20_000
@@ -256,20 +258,46 @@ def level(number: int, steps: Sequence[int]) -> int:
     return 0 if not number else 1 + sum(1 for step in steps if number > step)
 
 
+@dataclass(frozen=True, slots=True)
+class MapShape:
+    """How a heat map fits into a panel: with gaps between its hours, without, or with one cell for each of them."""
+
+    hours: range  # those that are shown: all of them, but in a panel of less than 30 cells
+    hour_cells: int  # of one hour
+    gap: str  # between two of them
+    has_totals: bool
+
+    @property
+    def labels(self) -> str:
+        """As many hours by number as there is room for; the last cell alone has none."""
+        if self.gap:
+            return "".join(f"{hour:02}{self.gap}" for hour in self.hours)
+        every = 2 if self.hour_cells == 2 else 6
+        labelled = [hour for hour in self.hours[::every] if (self.hours.stop - hour) * self.hour_cells >= 2]
+        return "".join(f"{hour:02}".ljust(every * self.hour_cells) for hour in labelled)
+
+
+def map_shape(cells: int, cursor: HourCell | None) -> MapShape:
+    hours = range(24)
+    for hour_cells, gap in ((2, " "), (2, ""), (1, "")):
+        width = _DAY_CELLS + 24 * (hour_cells + len(gap))
+        if cells >= width + _TOTAL_CELLS:
+            return MapShape(hours, hour_cells, gap, has_totals=True)
+        if not gap and cells >= width:
+            return MapShape(hours, hour_cells, gap, has_totals=False)
+    shown = max(cells - _DAY_CELLS, 1)
+    first = max(0, min((cursor[1] if cursor else 0) - shown // 2, 24 - shown))
+    return MapShape(range(first, first + shown), 1, "", has_totals=False)
+
+
 def heatmap_lines(heatmap: Heatmap, display: DisplaySettings, cursor: HourCell | None, cells: int) -> list[Line]:
-    """The week as a map; in a narrow panel without gaps between the hours."""
-    slim = cells < 12 + 72 + 8
+    """The week as a map, as wide as the panel lets it be."""
+    shape = map_shape(cells, cursor)
     steps = levels(heatmap.counts.values())
-    if slim:
-        hours = "".join(f"{hour:02}  " for hour in range(0, 24, 2))
-    else:
-        hours = "".join(f"{hour:02} " for hour in range(24))
-    lines: list[Line] = [
-        ((" " * 12, ""), (hours, "dim"), ("   total" if cells >= 12 + len(hours) + 8 else "", "dim"))
-    ]
-    for day in range(WEEK):
-        lines.append(_day_line(heatmap, day, display, cursor, steps, slim=slim, cells=cells))
-    return lines
+    total = ("total".rjust(_TOTAL_CELLS) if shape.has_totals else "", "dim")
+    labels = shape.labels if shape.has_totals else shape.labels.rstrip()
+    head: Line = ((" " * _DAY_CELLS, ""), (labels, "dim"), total)
+    return [head, *(_day_line(heatmap, day, display, cursor, steps, shape) for day in range(WEEK))]
 
 
 def _day_line(
@@ -278,9 +306,7 @@ def _day_line(
     display: DisplaySettings,
     cursor: HourCell | None,
     steps: Sequence[int],
-    *,
-    slim: bool,
-    cells: int,
+    shape: MapShape,
 ) -> Line:
     zone = display.board_zone
     moment = local_time(heatmap.first_day_ms + day * DAY_MS + 12 * HOUR_MS, zone)
@@ -288,14 +314,15 @@ def _day_line(
     is_today = moment.date() == now.date()
     name = f" {SHORT_WEEKDAYS[moment.weekday()]} {moment.day:2} {SHORT_MONTHS[moment.month - 1]} "
     spans: list[Span] = [(name, "bold" if is_today else "")]
-    for hour in range(24):
+    for hour in shape.hours:
         cell = (day, hour)
-        spans.append(_cell(heatmap, cell, display.glyphs, steps, is_cursor=cell == cursor))
-        if not slim:
-            spans.append((" ", ""))
-    total = sum(heatmap.counts.get((day, hour), 0) for hour in range(24))
-    if cells >= 12 + (48 if slim else 72) + 8:
-        spans.append((f"{total:8,}", "dim"))
+        text, style = _cell(heatmap, cell, display.glyphs, steps, is_cursor=cell == cursor)
+        spans.append((text[: shape.hour_cells], style))
+        if shape.gap:
+            spans.append((shape.gap, ""))
+    if shape.has_totals:
+        total = sum(heatmap.counts.get((day, hour), 0) for hour in range(24))
+        spans.append((f"{total:{_TOTAL_CELLS},}", "dim"))
     return tuple(spans)
 
 
@@ -308,6 +335,8 @@ def _cell(heatmap: Heatmap, cell: HourCell, glyphs: Glyphs, steps: Sequence[int]
 
 
 def legend_line(heatmap: Heatmap, display: DisplaySettings) -> Line:
+    if not any(heatmap.counts.values()):
+        return ()
     steps = levels(heatmap.counts.values())
     bounds = [1, *(step + 1 for step in steps)]
     found = set(heatmap.counts.values())

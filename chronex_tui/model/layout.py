@@ -131,6 +131,11 @@ def wrap_line(line: Line, cells: int) -> list[Line]:
         margin = indent
 
 
+def wrap_lines(lines: Iterable[Line], cells: int) -> list[Line]:
+    """Lines of words, each over as many as it needs."""
+    return [piece for line in lines for piece in wrap_line(line, max(cells, 10))]
+
+
 def _hanging_indent(text: str, cells: int) -> int:
     """Below its indent; below the text behind a label; else by two, so that it does not look like another line."""
     indent = len(text) - len(text.lstrip(" "))

@@ -19,7 +19,7 @@ from chronex_tui.model.density import busiest_minute_lines
 from chronex_tui.model.display import job_zone
 from chronex_tui.model.job_detail import why_lines
 from chronex_tui.model.lanes import signs_of_lanes
-from chronex_tui.model.layout import Line, ansi_to_lines, wrap, wrap_line
+from chronex_tui.model.layout import Line, ansi_to_lines, wrap, wrap_lines
 from chronex_tui.model.try_schedule import try_schedule_lines
 from chronex_tui.screens.dialogs import Dialog
 from chronex_tui.widgets import Panel
@@ -143,7 +143,7 @@ def explain_job(app: ChronexApp) -> None:
             return None
         head: Line = ((cell_safe(job.id), "bold"), (f"  {job_zone(job).name}", "dim"))
         lines = [head, (), *ansi_to_lines(found.texts)]
-        return [piece for line in lines for piece in wrap_line(line, max(width, 10))]
+        return wrap_lines(lines, width)
 
     app.push_screen(AnswerDialog(app, f"Explain {cell_safe(job.id)}", "x", draw))
     app.live.compute("explain", work)

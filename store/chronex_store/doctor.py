@@ -23,7 +23,7 @@ from chronex.storage.ports import ReadTransaction, Row, Store, Transaction
 from chronex.storage.records import Records, index_keys
 from chronex_store.daemon_lock import is_daemon_alive
 from chronex_store.directory_checks import DATA_FILE, prepare_directory
-from chronex_store.lmdb_environment import DataFileBusyError, damaged_pages
+from chronex_store.lmdb_environment import DataFileBusyError, DataFileState, damaged_pages, data_file_state
 from chronex_store.lmdb_store import LmdbStore
 
 TIMEOUT_SECONDS = 600
@@ -135,7 +135,9 @@ def run_checks(path: str, connection: Connection, migrate: bool = False) -> None
         connection.send(("finding", (severity, code, message, advice)))
 
     try:
-        check_pages(Path(path) / DATA_FILE, report)
+        data = Path(path) / DATA_FILE
+        if data_file_state(data) is not DataFileState.UNCOMMITTED:  # else nothing was ever there to be damaged
+            check_pages(data, report)
         with LmdbStore.open(path, create=False, migrate=migrate, allow_network=True) as store:
             figures = check_store(store, report)
         connection.send(("figures", figures))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from uuid import uuid4
 
 from chronex.errors import StoreRefusedError
+from chronex.text.terminal import utf8_sentence
 from chronex_store.lmdb_store import LmdbStore
 from chronex_store.postgres.pg_address import PostgresAddress, is_postgres, read_address
 
@@ -45,6 +46,10 @@ def problem_of_store_name(text: str, source: str) -> str:
         return ""
     if re.match(_NEARLY_AN_ADDRESS, text) or (re.search(_CREDENTIALS, text) and not Path(text).exists()):
         return f"{source} is not written as an address; write postgresql://user@host:5432/database"
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # LMDB takes a path as UTF-8; refused here, nothing has been made of it yet
+        return utf8_sentence(error)
     return ""
 
 

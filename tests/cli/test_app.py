@@ -235,6 +235,30 @@ def test_a_defect_of_ours_is_one_sentence(chronex: Chronex) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ("apply", "jobs.toml"),
+        ("at", "now + 1h", "--", "echo", "caf\udce9"),
+        ("apply", "jobs.toml", "--store", "caf\udce9"),
+        ("list", "--store", "caf\udce9"),
+        ("service", "install", "--dry-run", "--config", "jobs.toml"),
+    ],
+)
+def test_names_that_are_no_utf8_are_refused_in_one_sentence(
+    chronex: Chronex, typed: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux allows any bytes, such as those of Latin-1; nothing is begun that could not be kept."""
+    here = tmp_path / "old caf\udce9"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    Path("jobs.toml").write_text('[jobs.a]\nschedule = "@daily"\nrun = "true"\n')
+    done = chronex(*typed, CHRONEX_STORE=str(tmp_path / "store"), HOME=str(tmp_path))
+    assert done.code == 2
+    assert "these are no letters of UTF-8" in done.err
+    assert os.listdir(here) == ["jobs.toml"]
+
+
 @pytest.mark.parametrize("name", APP_COMMANDS)
 def test_the_table_leads_to_a_declaration(name: str) -> None:
     declared = APP_COMMANDS[name][0]()

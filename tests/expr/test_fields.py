@@ -135,6 +135,8 @@ def test_a_field_stands_for_its_values(spec: FieldSpec, text: str, expected: lis
         (DAY_OF_MONTH, "31W", DayRule(Anchor.NEAREST_WEEKDAY, 31)),
         (DAY_OF_WEEK, "5L", DayRule(Anchor.LAST_OF_WEEKDAY, 0, 5)),
         (DAY_OF_WEEK, "7L", DayRule(Anchor.LAST_OF_WEEKDAY, 0, 0)),
+        (DAY_OF_WEEK, "005L", DayRule(Anchor.LAST_OF_WEEKDAY, 0, 5)),
+        (DAY_OF_WEEK, "07#2", DayRule(Anchor.NTH_OF_WEEKDAY, 2, 0)),
         (DAY_OF_WEEK, "fril", DayRule(Anchor.LAST_OF_WEEKDAY, 0, 5)),
         (DAY_OF_WEEK, "MON#2", DayRule(Anchor.NTH_OF_WEEKDAY, 2, 1)),
         (DAY_OF_WEEK, "1#5", DayRule(Anchor.NTH_OF_WEEKDAY, 5, 1)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 from random import Random
 from urllib.parse import quote
 
@@ -9,6 +11,8 @@ import pytest
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcInvalidParams
 
+from tests.kit.forked import PythonProcess
+from tests.kit.waits import DEADLINE_S
 from tests.lint.golden import CASES
 from tests.lsp.sessions import PUSHED_TO, asked, open_text, session, uri
 
@@ -137,3 +141,21 @@ async def follow(seed: int, steps: int) -> None:
 async def test_a_long_session_has_the_findings_of_the_text_that_stands_there(seeds: range, steps: int) -> None:
     for seed in seeds:
         await follow(seed, steps)
+
+
+def test_an_interrupt_ends_the_server_though_its_editor_says_nothing() -> None:
+    request = b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}}'
+    pipe = subprocess.PIPE
+    with PythonProcess(["-m", "chronex", "lsp"], stdin=pipe, stdout=pipe, stderr=pipe) as server:
+        try:
+            assert server.stdin is not None
+            assert server.stdout is not None
+            assert server.stderr is not None
+            server.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(request), request))
+            server.stdin.flush()
+            assert server.stdout.readline().startswith(b"Content-Length")
+            server.send_signal(signal.SIGINT)
+            assert server.wait(DEADLINE_S) == 130
+            assert server.stderr.read() == b""
+        finally:
+            server.kill()

@@ -110,6 +110,16 @@ def test_a_refused_place_is_a_finding(tmp_path: Path, filled: LmdbStore) -> None
     assert "chmod 700" in examine(filled.path).findings[0].message
 
 
+@pytest.mark.parametrize("size", [0, 4096, 8192])
+def test_a_file_that_was_begun_and_never_committed_to_is_no_damaged_store(tmp_path: Path, size: int) -> None:
+    (tmp_path / "data.mdb").write_bytes(bytes(size))
+    (tmp_path / "data.mdb").chmod(0o600)
+    tmp_path.chmod(0o700)
+    found = examine(tmp_path).findings
+    assert [one.code for one in found] == ["StoreRefusedError"]
+    assert "there is no store" in found[0].message
+
+
 def damaged_copies(data: bytes, count: int, seed: int) -> list[tuple[str, bytes]]:
     """Flips, zeroed pages, cuts and swapped meta pages."""
     chance = random.Random(seed)

@@ -52,6 +52,23 @@ def test_there_is_nothing_outside_the_years_1_to_9999(ms: int) -> None:
         utc_datetime(ms)
 
 
+@pytest.mark.parametrize(
+    ("ms", "text", "in_tokyo", "in_new_york"),
+    [
+        (FIRST, "0001-01-01T00:00:00Z", "0001-01-01T09:18:59+09:18:59", "0001-01-01T00:00:00-04:56:02"),
+        (FIRST - 10**15, "0001-01-01T00:00:00Z", "0001-01-01T09:18:59+09:18:59", "0001-01-01T00:00:00-04:56:02"),
+        (LAST - 999, "9999-12-31T23:59:59Z", "9999-12-31T23:59:59+09:00", "9999-12-31T18:59:59-05:00"),
+        (LAST - 999 + 10**15, "9999-12-31T23:59:59Z", "9999-12-31T23:59:59+09:00", "9999-12-31T18:59:59-05:00"),
+    ],
+)
+def test_what_no_date_can_name_is_shown_as_the_end_of_the_calendar(
+    ms: int, text: str, in_tokyo: str, in_new_york: str
+) -> None:
+    assert rfc3339_to_seconds(ms) == text
+    assert local_datetime(ms, ZoneInfo("Asia/Tokyo")).isoformat(timespec="seconds") == in_tokyo
+    assert local_datetime(ms, ZoneInfo("America/New_York")).isoformat(timespec="seconds") == in_new_york
+
+
 def test_microseconds_are_cut_off_towards_the_past() -> None:
     before = datetime(1969, 12, 31, 23, 59, 59, 999_001, tzinfo=UTC)
     assert epoch_parts(before) == (-1, 999_001)

@@ -55,6 +55,9 @@ def test_words_mean_what_they_mean_to_at(words: str) -> None:
         ("tomorrow tomorrow", "not understood"), ("now + soon", "the distance is not understood"),
         ("now", "has passed"), ("today 09:00", "has passed"), ("2020-01-01T00:00:00Z", "has passed"),
         ("2027-03-28 02:30", "the clock skips 02:30 on 2027-03-28 in Europe/Berlin; say 03:30"),
+        ("now + 999999 weeks", "beyond the calendar"), ("9999-12-31 23:00 + 2 days", "beyond the calendar"),
+        ("9999-12-31 23:00 + 2h", "beyond the calendar"), ("0001-01-01 00:00", "beyond the calendar"),
+        ("0001-01-01T00:00:00+14:00", "beyond the calendar"), ("9999-12-31T23:00:00-14:00", "beyond the calendar"),
     ],
 )  # fmt: skip
 def test_what_is_no_time_says_so(words: str, problem: str) -> None:

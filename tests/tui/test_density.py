@@ -9,12 +9,14 @@ import pytest
 from chronex.model.reasons import NO_REASON
 from chronex.timing.zones import load_zone
 from chronex_tui.model.density import (
+    Heatmap,
     busiest_lines,
     busiest_minute_lines,
     coming_run_time,
     coming_starts,
     find_busiest_minute,
     fullest_minute,
+    heatmap_lines,
     levels,
     odd_hours,
     past_run_time,
@@ -29,6 +31,7 @@ from tests.tui.examples import DAY, HOME, HOUR, MINUTE, NOW, job
 
 MIDNIGHT = NOW // DAY * DAY + DAY  # of UTC
 DISPLAY = DisplaySettings(NOW, UNICODE, HOME)
+AT_UTC = DisplaySettings(NOW, UNICODE, load_zone("UTC"))
 
 
 def at(text: str) -> int:
@@ -61,6 +64,28 @@ def test_the_fullest_minute_counts_frequent_jobs_beside_the_others() -> None:
     found = find_busiest_minute(frequent, now, load_zone("UTC"))
     assert found is not None
     assert found.starts == 12 + 3
+
+
+@pytest.mark.parametrize(
+    ("cells", "cursor", "hours", "monday"),
+    [
+        (92, 0, "00 01 02", "░░ ·· ▓▓"),
+        (60, 0, "00  02  04", "░░··▓▓"),
+        (38, 0, "00    06    12    18", "░·▓"),
+        (38, 23, "00    06    12    18", "░·▓"),
+        # Too narrow for a day: the hours around the cursor.
+        (18, 0, "00", "░·▓"),
+        (18, 4, "01", "·▓"),
+        (18, 23, "18", ""),
+    ],
+)
+def test_no_hour_of_a_narrow_map_is_cut_off(cells: int, cursor: int, hours: str, monday: str) -> None:
+    counts = {(0, 0): 2, (0, 1): 1, (0, 2): 3}
+    lines = heatmap_lines(Heatmap(MIDNIGHT, counts, {}, {}), AT_UTC, (0, cursor), cells)
+    drawn = plain(lines).splitlines()
+    assert all(line_width(line) <= cells for line in lines)
+    assert drawn[0][12:].startswith(hours)
+    assert drawn[1][12:].startswith(monday)
 
 
 @pytest.mark.parametrize("cells", [40, 76, 100, 200])

@@ -47,3 +47,15 @@ async def test_a_very_small_terminal_still_shows_the_jobs(example_store: Path) -
         frame = driver.frame()
         compare("jobs-40x12", frame)
         assert "backup-db" in frame
+
+
+@pytest.mark.parametrize("has_jobs", [False, True])
+async def test_a_sentence_is_never_cut_off_at_forty_columns(
+    example_store: Path, tmp_path: Path, has_jobs: bool
+) -> None:
+    """The screens of a store without jobs, and the week of one that has some."""
+    place = example_store if has_jobs else tmp_path / "nothing"
+    async with driven(app_on(place), (40, 30)) as driver:
+        for key in "58" if has_jobs else "12345678":
+            frame = await driver.press(key)
+            assert "…" not in frame, frame

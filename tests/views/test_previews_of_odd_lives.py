@@ -8,6 +8,7 @@ What is drawn by `test_previews_midway` is drawn here too, and then made odd.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -21,6 +22,7 @@ from chronex.engine.orders import Launch
 from chronex.model.calendars import CalendarRules
 from chronex.model.job import SCHEDULES_APART, Job
 from chronex.model.policies import DstSetting, OverlapPolicy, RetryPolicy
+from chronex.storage.ports import Transaction
 from chronex.storage.records import Reading, Records
 from chronex.testing import DAY, HOUR, MINUTE, SECOND, ProcessOutcome, SimulatedMachine
 from tests.views.test_previews_midway import ANN, Life, check_life, draw, drawn_calendar, drawn_job, hold
@@ -126,7 +128,11 @@ def _edit(machine: SimulatedMachine, random: Random, life: Life) -> None:
 
 def _resume(machine: SimulatedMachine, random: Random, life: Life) -> None:
     for job in life.jobs:
-        machine.store.update(lambda tx, job=job: resume(Records(tx, machine.now), job.id, ANN))
+        machine.store.update(partial(_resumed, job.id, machine.now))
+
+
+def _resumed(job: str, now_ms: int, tx: Transaction) -> None:
+    resume(Records(tx, now_ms), job, ANN)
 
 
 def _disable(machine: SimulatedMachine, random: Random, life: Life) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Annotated
@@ -56,5 +58,7 @@ def run_lsp(tz: str | None, now: str | None, cron: str | None, *, check: bool) -
         return 0
     if sys.stdin.isatty():
         raise UsageError("an editor starts this; chronex lsp --check shows what it can do")
+    # A thread of the server reads standard input; a Ctrl-C that only raised would wait for the editor's next word.
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     server.start_io()
     return 0

@@ -46,9 +46,8 @@ def next_runs(
     from chronex.cli.calendar_options import calendar_rules_of
     from chronex.errors import ExpressionError
     from chronex.expr.parser import DIALECTS
-    from chronex.text.instants import rfc3339_in
+    from chronex.text.instants import LAST_MS, rfc3339_in
     from chronex.timing import parse
-    from chronex.timing.occurrences import LAST_MS
 
     check_format(form)
     choice = choose_zone(tz)

@@ -17,6 +17,7 @@ from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.states import is_final
 from chronex.storage.journal import append
 from chronex.storage.records import Records
+from chronex.text.instants import LAST_MS
 
 
 def pause(records: Records, job_id: str, actor: Actor, *, until_ms: int | None = None) -> Job:
@@ -27,6 +28,8 @@ def pause(records: Records, job_id: str, actor: Actor, *, until_ms: int | None =
     job = job_named(records, job_id)
     if until_ms is not None and until_ms <= records.now_ms:
         raise NotPossibleError("a pause must end in the future")
+    if until_ms is not None and until_ms > LAST_MS:
+        raise NotPossibleError("a pause must end by the year 9999; without an end it holds until somebody resumes it")
     for one in records.targets(job.id):
         pause(records, one.id, actor, until_ms=until_ms)
     progress = job.progress

@@ -13,7 +13,8 @@ from chronex.lint.hosts import GITHUB
 from chronex.lint.rules import workflow
 from chronex.lint.rules.zone_rules import zone_abbreviation_inside
 from chronex.text.durations import format_duration
-from chronex.timing.occurrences import LAST_MS, Occurrences
+from chronex.text.instants import LAST_MS
+from chronex.timing.occurrences import Occurrences
 
 _SAMPLE_START = 1_704_067_200_000  # 2024-01-01: the shortest distance does not depend on today
 _SAMPLE_SIZE = 400

@@ -11,7 +11,7 @@ from chronex.model.occurrence import occurrence_id
 from chronex.storage import keys
 from chronex.storage.records import Reading
 from chronex.text.durations import DAY_MS, MINUTE_MS, SECOND_MS, parse_duration
-from chronex.text.instants import epoch_ms, local_datetime, with_named_day
+from chronex.text.instants import FIRST_MS, LAST_MS, epoch_ms, local_datetime, with_named_day
 from chronex.timing.clock_changes import effect_of
 from chronex.timing.dst import wall_to_instant
 from chronex.timing.job_schedule import timing_of
@@ -26,7 +26,6 @@ from chronex.views.why.unrecorded import ahead, unrecorded
 
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?", re.ASCII)
 _RELATIVE = re.compile(r"([+-])(.+)", re.ASCII)
-_FURTHEST_MS = 250_000_000_000_000  # within the years that a date can name
 
 
 def why(reading: Reading, job: str, instant_ms: int, now_ms: int, watch: Watch = WATCHED) -> WhyAnswer | None:
@@ -160,8 +159,8 @@ def by_occurrence(reading: Reading, job: str, wanted: str) -> int | None:
 
 def instant_of(reading: Reading, history: VersionHistory, asked: AskedTime, now_ms: int) -> int:
     """The instant that is meant: one on record, else one that the schedule names, else the time itself."""
-    if not -_FURTHEST_MS < asked.at_ms < _FURTHEST_MS:
-        return max(min(asked.at_ms, _FURTHEST_MS), -_FURTHEST_MS)
+    if not FIRST_MS < asked.at_ms < LAST_MS:  # `-9000000d`
+        return max(min(asked.at_ms, LAST_MS), FIRST_MS)
     if asked.toward:
         return _nearest_to(reading, history, asked)
     job = history.last.id

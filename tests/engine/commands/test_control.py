@@ -12,6 +12,7 @@ from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrate
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.testing import MINUTE
+from chronex.text.instants import LAST_MS
 from tests.kit.machine import BOB, FIRST, ONE, START, TWO, SteppedEngine
 
 ALL = RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL)
@@ -106,6 +107,11 @@ def test_pausing_again_moves_the_end_and_resuming_twice_is_one_event() -> None:
 def test_a_pause_must_end_in_the_future() -> None:
     with pytest.raises(NotPossibleError, match="in the future"):
         SteppedEngine().ask(pause, "job", at=FIRST, until_ms=FIRST)
+
+
+def test_a_pause_ends_at_a_time_that_can_be_shown() -> None:
+    with pytest.raises(NotPossibleError, match="by the year 9999"):
+        SteppedEngine().ask(pause, "job", at=FIRST, until_ms=LAST_MS + 1)
 
 
 WHY = Reason(ReasonCode.CANCELED, by="ann@desk (cli)")

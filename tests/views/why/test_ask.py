@@ -18,6 +18,7 @@ from chronex.model.states import AttemptState
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, Records
 from chronex.testing import HOUR, MINUTE, RandomOutcomes, SimulatedMachine
+from chronex.text.instants import FIRST_MS, LAST_MS
 from chronex.timing.zones import load_zone
 from chronex.views.nodes import Watch
 from chronex.views.why import WhyAnswer, latest_and_next, why
@@ -251,6 +252,9 @@ def test_what_is_no_time_is_refused(text: str) -> None:
         ("-10m", START + 2 * HOUR),
         ("+10m", START + 3 * HOUR),
         ("2027-01-01T02:30", START + 2 * HOUR + 30 * MINUTE),
+        ("9999-12-31", LAST_MS + 1 - 24 * HOUR),
+        ("+3600000d", LAST_MS),
+        ("-3600000d", FIRST_MS),
     ],
 )
 def test_the_occurrence_that_is_meant(text: str, instant: int) -> None:
