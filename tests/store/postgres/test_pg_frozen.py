@@ -15,6 +15,7 @@ from chronex.storage.ports import Transaction
 from chronex_store.postgres import pg_connections, pg_frozen
 from chronex_store.postgres.pg_connections import Connection, Connections
 from chronex_store.postgres.pg_store import PostgresStore
+from tests.kit.waits import until
 
 KEY = keys.task_state_key("a", "main", "word")
 ALONE = "SELECT pg_advisory_xact_lock(hashtext(current_schema()), 1)"
@@ -84,3 +85,19 @@ def test_one_that_has_nothing_of_this_store_is_left_alone(store: PostgresStore) 
     with sent_in_part(store, elsewhere):
         time.sleep(0.5)
         assert not store._end_frozen()
+
+
+def test_whether_somebody_is_in_the_middle_of_a_transaction_can_be_seen(store: PostgresStore) -> None:
+    """A campaign stops a node there."""
+    schema = store.address.schema
+
+    def is_held() -> bool:
+        with store.reading_connection() as connection:
+            return pg_frozen.holds_store(connection, schema, "chronex")
+
+    assert not is_held()
+    with sent_in_part(store, WITH_OTHERS):
+        until(is_held, "the lock")
+        with store.reading_connection() as connection:
+            assert not pg_frozen.holds_store(connection, schema, "another")
+            assert not pg_frozen.holds_store(connection, "another", "chronex")
