@@ -26,6 +26,7 @@ from chronex.model.states import is_final
 from chronex.storage.ports import Store
 from chronex.storage.records import EVERYTHING, Reading, Records
 from chronex.torture.judgement import CampaignVerdict, Watched, judge
+from chronex.torture.metronome import Metronome, uptime_s
 from chronex.torture.node_faults import FAULTS, USUAL, Fault
 from chronex.torture.relay import Relay, Upstream
 from chronex.torture.tormented_node import NodeNetwork, TormentedNode, address_by_relay, upstream_of
@@ -48,8 +49,10 @@ _QUIET_WITHIN_MS = 900_000
 _POLL_MS = 200
 _BUSY_SHARE = 0.8
 # What a node that is gone had claimed moves within 20 s of the usual pace. One that stands still in the middle of a
-# transaction holds the others up for 8 s at any pace. The rest is for a machine that has more to do than it can.
+# transaction holds the others up for 8 s at any pace. The rest is for what all of them have to do then.
 _MOVES_MS, _HELD_UP_MS, _BUSY_MS = 20_000, 8_000, 15_000
+# Half of the time for which a node is trusted: where a shell takes longer to begin, the machine is too busy.
+_IN_TIME_MS = 6_500
 
 Emit = Callable[[str], None]
 
@@ -93,12 +96,14 @@ class Campaign:
         self.acknowledged: list[tuple[str, int]] = []
         self.done: Counter[str] = Counter()
         self._away: list[Span] = []
+        self._metronome = Metronome(_IN_TIME_MS // settings.pace)
         self._watched = Span(0, 0)
 
     def __enter__(self) -> Campaign:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._metronome.close()
         for node in self.nodes:
             node.close()
         self.store.close()
@@ -115,11 +120,11 @@ class Campaign:
     @contextlib.contextmanager
     def outage(self) -> Iterator[None]:
         """The database is away meanwhile, and nothing can begin."""
-        since_s = _uptime_s()
+        since_s = uptime_s()
         try:
             yield
         finally:
-            self._away.append(Span(since_s, _uptime_s()))
+            self._away.append(Span(since_s, uptime_s()))
 
     def run(self) -> CampaignVerdict:
         self._apply(self._jobs())
@@ -127,10 +132,10 @@ class Campaign:
             node.start()
         # A short campaign could be over before the first instant of the long one, ten seconds apart, had come.
         self._until(lambda: self._completed() >= len(self.nodes) and self._has_begun(LONG), "the first runs")
-        begun_s = _uptime_s()
+        begun_s = uptime_s()
         for number in range(self.settings.rounds):
             self._round(number + 1)
-        self._watched = Span(begun_s, _uptime_s())
+        self._watched = Span(begun_s, uptime_s())
         self._heal()
         return self._verdict()
 
@@ -218,7 +223,8 @@ class Campaign:
             node.leave()
 
     def _verdict(self) -> CampaignVerdict:
-        watched = Watched(self._watched, tuple(self._away), self.longest_pause_ms / 1000)
+        cannot = (*self._away, *self._metronome.late)
+        watched = Watched(self._watched, cannot, self.longest_pause_ms / 1000)
         found = judge(
             self.store, EVERY_MS, read_witness(self.witness), self.acknowledged, in_turn=TURNS, watched=watched
         )
@@ -256,11 +262,6 @@ class Campaign:
             if SYSTEM_CLOCK.monotonic_ms() - begun > within_ms:
                 raise CampaignStuckError(f"waited for {what} for {within_ms // 1000} s")
             self.pause(_POLL_MS)
-
-
-def _uptime_s() -> float:
-    """By the clock of the witness."""
-    return SYSTEM_CLOCK.boottime_ms() / 1000
 
 
 def _busy_nodes(reading: Reading) -> list[str]:

@@ -13,7 +13,7 @@ from chronex.torture.campaign import Campaign, CampaignSettings, CampaignStuckEr
 from chronex.torture.judgement import CampaignVerdict
 from chronex_store.postgres.pg_address import PostgresAddress
 
-_SUMMED = ("occurrences", "executions", "executed_again", "acknowledged", "events")
+_SUMMED = ("occurrences", "executions", "executed_again", "acknowledged", "events", "could_not_begin_ms")
 _COUNTED = ("rounds", "outcomes", "nodes")
 _WORST = ("given_up_after_ms", "longest_pause_ms")
 

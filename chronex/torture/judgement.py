@@ -42,10 +42,10 @@ Firing = tuple[str, int]
 
 
 class Watched(NamedTuple):
-    """From when to when something was due each second; while the database was `away` nothing could begin."""
+    """From when to when something was due each second, and when no database or machine was there to begin it."""
 
     span: Span
-    away: tuple[Span, ...]
+    cannot: tuple[Span, ...]
     longest_s: float  # nothing may begin for so long, and no longer
 
 
@@ -72,7 +72,7 @@ def judge(
         for before, after in at_a_time([one for one in executions if one.occurrence in alone])
     ]
     findings += [_broken_promise(one, known.get(one)) for one in acknowledged if not _is_kept(known.get(one))]
-    pause = None if watched is None else longest_pause(executions, watched.span, watched.away)
+    pause = None if watched is None else longest_pause(executions, watched.span, watched.cannot)
     if watched and pause and pause.seconds > watched.longest_s:
         most = f"{watched.longest_s:g} s are the most"
         findings.append(f"nothing began anywhere for {pause.seconds:.1f} s, from {pause.since}; {most}")
@@ -80,6 +80,7 @@ def judge(
     findings += [f"verify: {one.property} {one.title}: {one.findings[0].message}" for one in report.violated()]
     figures = _figures(occurrences, executions, len(acknowledged), report)
     figures["longest_pause_ms"] = round((pause.seconds if pause else 0) * 1000)
+    figures["could_not_begin_ms"] = round(sum(one.seconds for one in watched.cannot) * 1000) if watched else 0
     return CampaignVerdict(tuple(findings[:_MOST_FINDINGS]), {**figures, **_node_facts(store)})
 
 

@@ -100,10 +100,10 @@ class Span(NamedTuple):
         return self.until - self.since
 
 
-def longest_pause(executions: Iterable[WitnessedRun], watched: Span, away: Sequence[Span] = ()) -> Span:
-    """The longest time in which nothing began anywhere, without that in which the database was `away`."""
+def longest_pause(executions: Iterable[WitnessedRun], watched: Span, cannot: Sequence[Span] = ()) -> Span:
+    """The longest time in which nothing began anywhere, without the spans in which it `cannot`."""
     begun = [one.begun for one in executions if watched.since <= one.begun <= watched.until]
-    ends = sorted({watched.since, watched.until, *begun, *(end for span in away for end in span)})
+    ends = sorted({watched.since, watched.until, *begun, *(end for span in cannot for end in span)})
     within = [Span(*two) for two in pairwise(ends) if two[0] >= watched.since and two[1] <= watched.until]
-    there = [span for span in within if not any(one.since < span.until and span.since < one.until for one in away)]
-    return max(there, key=lambda span: span.seconds, default=Span(watched.since, watched.since))
+    could = [span for span in within if not any(one.since < span.until and span.since < one.until for one in cannot)]
+    return max(could, key=lambda span: span.seconds, default=Span(watched.since, watched.since))

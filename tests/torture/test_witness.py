@@ -66,7 +66,7 @@ def test_a_command_that_writes_is_plain_shell(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("since", "until", "away", "longest"),
+    ("since", "until", "cannot", "longest"),
     [
         (10.0, 11.0, [], (10.4, 11.0)),
         (10.0, 10.5, [], (10.1, 10.4)),
@@ -79,9 +79,9 @@ def test_a_command_that_writes_is_plain_shell(tmp_path: Path) -> None:
     ],
 )
 def test_how_long_nothing_began_is_judged(
-    tmp_path: Path, since: float, until: float, away: list[tuple[float, float]], longest: tuple[float, float]
+    tmp_path: Path, since: float, until: float, cannot: list[tuple[float, float]], longest: tuple[float, float]
 ) -> None:
     file = tmp_path / "witness"
     file.write_text(GOOD)
-    found = longest_pause(read_witness(file), Span(since, until), [Span(*one) for one in away])
+    found = longest_pause(read_witness(file), Span(since, until), [Span(*one) for one in cannot])
     assert found == longest
