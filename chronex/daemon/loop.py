@@ -107,7 +107,7 @@ class Daemon:
         self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls, runner)
         self.executor.on_process_stopped = self._take_over_again
         self.guard = FunctionGuard(self.executor) if node.lease_ms else None
-        self.has_failed = False
+        self.has_failed = self._is_refused_stopping = False
         self.must_restart = False  # whoever runs it is to run a new one in its place
         self.problem_of_successor: Callable[[], Awaitable[str]] | None = None  # why one could not begin
         self._ages = AgeClock(self.clock)
@@ -178,11 +178,12 @@ class Daemon:
         """Whether what is due would be recorded and started."""
         return not self.away and self.registration.is_trusted and not self.is_stopping
 
-    def stop(self, mode: StopMode | None = None, within_ms: int | None = None) -> None:
+    def stop(self, mode: StopMode | None = None, within_ms: int | None = None, *, must_restart: bool = False) -> None:
         """No new claim from now on; what runs is left, waited for or stopped, by default as the settings say.
 
-        What drains longer than `within_ms` is left.
+        What drains longer than `within_ms` is left. Whether a new one is to take its place goes by the last word.
         """
+        self.must_restart = must_restart
         self._stopping.set()
         self._woken.set()
         self.engine.stopping = True
@@ -212,15 +213,13 @@ class Daemon:
         elif asked.stop_mode == RESTART:
             await self._stop_to_restart(on_refused)
         else:
-            self.must_restart = False
             self.stop(StopMode(asked.stop_mode) if asked.stop_mode else None, asked.stop_within_ms)
 
     async def _stop_to_restart(self, on_refused: Callable[[], None]) -> None:
         """A successor that cannot begin would leave nobody to schedule: then this one goes on, and says why."""
         problem = "" if self.problem_of_successor is None else await self.problem_of_successor()
         if not problem:
-            self.must_restart = True
-            self.stop(StopMode.LEAVE)
+            self.stop(StopMode.LEAVE, must_restart=True)
             return
         on_refused()
         await self.registration.refuse_stop(problem)
@@ -231,15 +230,17 @@ class Daemon:
 
         One that others have given up begins anew under another name: what still runs here is taken up by that.
         """
-        if isinstance(error, FencedError) and not self.has_failed:
+        if self.has_failed:
+            return
+        is_asked, is_refused, must_restart = self.is_stopping, isinstance(error, FencedError), self.must_restart
+        self.has_failed, self._is_refused_stopping = True, is_asked and is_refused
+        if is_refused:
             self.notes.beside(self.registration.note_refused(), "that others have given this node up")
-        is_asked = self._stopping.is_set() and not self.has_failed  # who was asked to stop does not begin anew
-        self.has_failed = True
-        if error is not None and self.registration.is_shared and not is_asked:
-            self.must_restart = True
+        if error is not None and self.registration.is_shared and not is_asked:  # else whoever asked has decided
+            must_restart = True
             fields = {"node": self.node.id, "so": "this node registers anew", "reason": str(error)}
             log_event(log, "begins anew", fields, logging.WARNING)
-        self.stop(StopMode.LEAVE)
+        self.stop(StopMode.LEAVE, must_restart=must_restart)
 
     def drain(self) -> None:
         """No new claim from now on; running work may take its time."""
@@ -474,7 +475,8 @@ class Daemon:
             await close()
         if not self._stopping.is_set():  # `once`: all that was due runs to its end, later tasks of its jobs too
             await self._until_all_ended()
-        self.journal("SchedulerStopRequested", {"node": self.node.id})
+        if not self.has_failed:  # nobody has asked one that failed: it ends as one that died
+            self.journal("SchedulerStopRequested", {"node": self.node.id})
         await self._until_all_ended()
         await self.periodic.stop()
         await self.executor.prestart.wait_reaped()
@@ -488,14 +490,13 @@ class Daemon:
             await self._skips.finish()
         fail_point("node leaving")
         await self.notes.all_noted()
-        if self.has_failed:
+        if self.has_failed and not self._is_refused_stopping:
             return  # a successor takes up what could not be recorded, as that of a node that died
         left = await self.registration.leave()
-        if left is None:
-            self.has_failed = True
-            return
-        self.journal("SchedulerStopped", {"node": self.node.id, **({"left": left} if left else {})})
-        await self.notes.all_noted()
+        self.has_failed = left is None
+        if left is not None:
+            self.journal("SchedulerStopped", {"node": self.node.id, **({"left": left} if left else {})})
+            await self.notes.all_noted()
 
     async def _until_all_ended(self) -> None:
         """What drains may take its time. Meanwhile others must know that this node lives, or they take it over."""

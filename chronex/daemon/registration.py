@@ -32,7 +32,7 @@ from chronex.engine.membership import (
     renewed,
     taking_over_drain,
 )
-from chronex.errors import ChronexError, StoreError, StoreUnavailableError
+from chronex.errors import ChronexError, FencedError, StoreError, StoreUnavailableError
 from chronex.jobfile import SchedulerSettings
 from chronex.model.event import Event
 from chronex.model.occurrence import Attempt
@@ -184,7 +184,10 @@ class Registration:
     async def leave(self) -> int | None:
         """Record that this node has stopped; how much it leaves running. None where that could not be recorded."""
         try:
-            await self.put(replace(self.node, stopped_ms=self._clock.wall_ms()), use_reserve=True)
+            try:
+                await self.put(replace(self.node, stopped_ms=self._clock.wall_ms()), use_reserve=True)
+            except FencedError:
+                await self.note_refused(has_stopped=True)
             return await self._store.view_async(
                 lambda tx: sum(one.owner == self.node.id for one in running_attempts(Reading(tx)))
             )
@@ -242,16 +245,22 @@ class Registration:
 
         await self._store.update_async(write)
 
-    async def note_refused(self) -> None:
-        """Others have given this node up: that it came back and was refused is kept, for whoever asks why."""
+    async def note_refused(self, *, has_stopped: bool = False) -> None:
+        """Others have given this node up: that it came back and was refused is kept, for whoever asks why.
+
+        That it `has_stopped` is so whatever others believe; what it left running is theirs as before.
+        """
         now_ms, node = self._clock.wall_ms(), self.node.id
 
         def write(tx: Transaction) -> None:
             records = Records(tx, now_ms)
             found = records.node(node)
-            if found is not None and found.refused_ms is None:
-                records.put(replace(found, refused_ms=now_ms))
+            if found is None:
+                return
+            if found.refused_ms is None:
                 append(tx, Event(name="NodeRefused", at_ms=now_ms, data={"node": node}))
+            stopped_ms = now_ms if has_stopped and found.stopped_ms is None else found.stopped_ms
+            records.put(replace(found, refused_ms=found.refused_ms or now_ms, stopped_ms=stopped_ms))
 
         await self._store.update_async(write)
 

@@ -6,11 +6,12 @@ import contextlib
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+import psycopg
 from msgspec.structs import replace
 
 from chronex.clock import SYSTEM_CLOCK
@@ -24,15 +25,18 @@ from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrate
 from chronex.model.states import is_final
 from chronex.storage.ports import Store
 from chronex.storage.records import EVERYTHING, Reading, Records
-from chronex.torture.judgement import CampaignVerdict, judge
+from chronex.torture.judgement import CampaignVerdict, Watched, judge
+from chronex.torture.metronome import Metronome, uptime_s
 from chronex.torture.node_faults import FAULTS, USUAL, Fault
 from chronex.torture.relay import Relay, Upstream
 from chronex.torture.tormented_node import NodeNetwork, TormentedNode, address_by_relay, upstream_of
-from chronex.torture.witness import read_witness, witness_command
+from chronex.torture.witness import Span, read_witness, witness_command
 from chronex.torture_settings import SCHEMA_PREFIX
 from chronex_store.opening import open_postgres
 from chronex_store.postgres import pg_schema
 from chronex_store.postgres.pg_address import PostgresAddress, read_address
+from chronex_store.postgres.pg_connections import Connections
+from chronex_store.postgres.pg_frozen import holds_store
 
 TICK, LONG, ASKED = "tick", "long", "asked"
 # Two jobs of one group, of which one may run at a time, on whichever nodes they are.
@@ -44,6 +48,11 @@ _SILENT_MS = 25_000
 _QUIET_WITHIN_MS = 900_000
 _POLL_MS = 200
 _BUSY_SHARE = 0.8
+# What a node that is gone had claimed moves within 20 s of the usual pace. One that stands still in the middle of a
+# transaction holds the others up for 8 s at any pace. The rest is for what all of them have to do then.
+_MOVES_MS, _HELD_UP_MS, _BUSY_MS = 20_000, 8_000, 15_000
+# Half of the time for which a node is trusted: where a shell takes longer to begin, the machine is too busy.
+_IN_TIME_MS = 6_500
 
 Emit = Callable[[str], None]
 
@@ -83,16 +92,22 @@ class Campaign:
             for number in range(settings.nodes)
         ]  # fmt: skip
         self.store: Store = open_postgres(self.address)
+        self._connections = Connections(self.address)  # for questions to the server itself
         self.acknowledged: list[tuple[str, int]] = []
         self.done: Counter[str] = Counter()
+        self._away: list[Span] = []
+        self._metronome = Metronome(_IN_TIME_MS // settings.pace)
+        self._watched = Span(0, 0)
 
     def __enter__(self) -> Campaign:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._metronome.close()
         for node in self.nodes:
             node.close()
         self.store.close()
+        self._connections.close()
         pg_schema.drop(self.address)
         self._relay.close()
 
@@ -102,14 +117,25 @@ class Campaign:
             relay.upstream = upstream
             relay.reset()
 
+    @contextlib.contextmanager
+    def outage(self) -> Iterator[None]:
+        """The database is away meanwhile, and nothing can begin."""
+        since_s = uptime_s()
+        try:
+            yield
+        finally:
+            self._away.append(Span(since_s, uptime_s()))
+
     def run(self) -> CampaignVerdict:
         self._apply(self._jobs())
         for node in self.nodes:
             node.start()
         # A short campaign could be over before the first instant of the long one, ten seconds apart, had come.
         self._until(lambda: self._completed() >= len(self.nodes) and self._has_begun(LONG), "the first runs")
+        begun_s = uptime_s()
         for number in range(self.settings.rounds):
             self._round(number + 1)
+        self._watched = Span(begun_s, uptime_s())
         self._heal()
         return self._verdict()
 
@@ -168,6 +194,17 @@ class Campaign:
     def silent_ms(self) -> int:
         return _SILENT_MS // self.settings.pace + 500
 
+    @property
+    def longest_pause_ms(self) -> int:
+        """How long nothing at all may begin, whatever becomes of one node."""
+        return _MOVES_MS // self.settings.pace + _HELD_UP_MS + _BUSY_MS
+
+    def is_deciding(self, node: TormentedNode) -> bool:
+        """Whether the server waits for a node's next word in the middle of a transaction that holds the store."""
+        with contextlib.suppress(StoreError, psycopg.Error), self._connections.reader() as connection:
+            return holds_store(connection, self.address.schema, node.name)
+        return False
+
     def pause(self, ms: int) -> None:
         threading.Event().wait(ms / 1000)
 
@@ -186,7 +223,11 @@ class Campaign:
             node.leave()
 
     def _verdict(self) -> CampaignVerdict:
-        found = judge(self.store, EVERY_MS, read_witness(self.witness), self.acknowledged, in_turn=TURNS)
+        cannot = (*self._away, *self._metronome.late)
+        watched = Watched(self._watched, cannot, self.longest_pause_ms / 1000)
+        found = judge(
+            self.store, EVERY_MS, read_witness(self.witness), self.acknowledged, in_turn=TURNS, watched=watched
+        )
         return found._replace(figures={"rounds": dict(self.done), **found.figures})
 
     # -- what the store says ---------------------------------------------------------------------------------------

@@ -13,8 +13,9 @@ from chronex.torture.campaign import Campaign, CampaignSettings, CampaignStuckEr
 from chronex.torture.judgement import CampaignVerdict
 from chronex_store.postgres.pg_address import PostgresAddress
 
-_SUMMED = ("occurrences", "executions", "executed_again", "acknowledged", "events")
+_SUMMED = ("occurrences", "executions", "executed_again", "acknowledged", "events", "could_not_begin_ms")
 _COUNTED = ("rounds", "outcomes", "nodes")
+_WORST = ("given_up_after_ms", "longest_pause_ms")
 
 
 def run_clusters(
@@ -58,7 +59,7 @@ def joined(verdicts: Sequence[CampaignVerdict]) -> CampaignVerdict:
         return CampaignVerdict(findings, figures[0] if figures else {})
     found: dict[str, Any] = {name: _sum(one[name] for one in figures) for name in _COUNTED}
     found |= {name: sum(one[name] for one in figures) for name in _SUMMED}
-    found["given_up_after_ms"] = max(one["given_up_after_ms"] for one in figures)
+    found |= {name: max(one[name] for one in figures) for name in _WORST}
     found["start_lag_ms"] = {
         name: max(one["start_lag_ms"][name] for one in figures) for name in figures[0]["start_lag_ms"]
     }

@@ -12,7 +12,15 @@ from chronex.storage import journal
 from chronex.storage.ports import Store
 from chronex.storage.records import EVERYTHING, Reading
 from chronex.text.instants import rfc3339
-from chronex.torture.witness import WitnessedRun, at_a_time, begun_twice, fences_went_back, overlaps
+from chronex.torture.witness import (
+    Span,
+    WitnessedRun,
+    at_a_time,
+    begun_twice,
+    fences_went_back,
+    longest_pause,
+    overlaps,
+)
 from chronex.verify import VerificationReport, verify_store
 
 _MOST_FINDINGS = 20
@@ -33,13 +41,21 @@ class CampaignVerdict(NamedTuple):
 Firing = tuple[str, int]
 
 
+class Watched(NamedTuple):
+    """From when to when something was due each second, and when no database or machine was there to begin it."""
+
+    span: Span
+    cannot: tuple[Span, ...]
+    longest_s: float  # nothing may begin for so long, and no longer
+
+
 def judge(
     store: Store, every_ms: dict[str, int], executions: list[WitnessedRun], acknowledged: Sequence[Firing],
-    in_turn: Collection[str] = (),
+    in_turn: Collection[str] = (), watched: Watched | None = None,
 ) -> CampaignVerdict:  # fmt: skip
     """`every_ms` are jobs with the distance of their instants; `acknowledged` the runs that somebody was promised.
 
-    Of the jobs `in_turn` no two may run at a time.
+    Of the jobs `in_turn` no two may run at a time. While `watched`, something must begin again and again.
     """
     findings: list[str] = []
     known: dict[Firing, Occurrence] = {}
@@ -56,9 +72,15 @@ def judge(
         for before, after in at_a_time([one for one in executions if one.occurrence in alone])
     ]
     findings += [_broken_promise(one, known.get(one)) for one in acknowledged if not _is_kept(known.get(one))]
+    pause = None if watched is None else longest_pause(executions, watched.span, watched.cannot)
+    if watched and pause and pause.seconds > watched.longest_s:
+        most = f"{watched.longest_s:g} s are the most"
+        findings.append(f"nothing began anywhere for {pause.seconds:.1f} s, from {pause.since}; {most}")
     report = verify_store(store)
     findings += [f"verify: {one.property} {one.title}: {one.findings[0].message}" for one in report.violated()]
     figures = _figures(occurrences, executions, len(acknowledged), report)
+    figures["longest_pause_ms"] = round((pause.seconds if pause else 0) * 1000)
+    figures["could_not_begin_ms"] = round(sum(one.seconds for one in watched.cannot) * 1000) if watched else 0
     return CampaignVerdict(tuple(findings[:_MOST_FINDINGS]), {**figures, **_node_facts(store)})
 
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 Fault = Callable[["Campaign", TormentedNode], None]
 _HOUR_MS = 3_600_000
 _MINUTE_MS = 60_000
+# A node decides for some milliseconds of each second: it is stopped again and again until that was in the middle.
+_TRIES, _SETTLED_MS = 1_000, 5
+_BEYOND_MS = 5_000
 
 
 def _kill(campaign: Campaign, victim: TormentedNode) -> None:
@@ -37,6 +40,18 @@ def _stop_for(campaign: Campaign, victim: TormentedNode, ms: int) -> None:
     campaign.pause(ms)
     victim.signal(signal.SIGCONT)
     _restart_if_gone(victim)
+
+
+def _halt(campaign: Campaign, victim: TormentedNode) -> None:
+    """SIGSTOP in the middle of a transaction, for longer than the others may have to do without what it holds."""
+    for _ in range(_TRIES):
+        victim.signal(signal.SIGSTOP)
+        campaign.pause(_SETTLED_MS)
+        if campaign.is_deciding(victim):
+            break
+        victim.signal(signal.SIGCONT)
+        campaign.pause(campaign.random.randrange(1, 20))
+    _stop_for(campaign, victim, campaign.longest_pause_ms + _BEYOND_MS)
 
 
 def _freeze(campaign: Campaign, victim: TormentedNode) -> None:
@@ -127,6 +142,7 @@ FAULTS: dict[str, Fault] = {
     "stop": _stop,
     "stop60": _stop_a_minute,
     "freeze": _freeze,
+    "halt": _halt,
     "cut": _cut,
     "unplug": _unplug,
     "reset": _reset,

@@ -91,8 +91,12 @@ def upstream_of(address: PostgresAddress, environ: Mapping[str, str] = os.enviro
     return f"{host}/.s.PGSQL.{port}" if host.startswith("/") else (host, port)
 
 
-def address_by_relay(address: PostgresAddress, port: int, schema: str, host: str = "127.0.0.1") -> str:
+def address_by_relay(
+    address: PostgresAddress, port: int, schema: str, host: str = "127.0.0.1", program: str = "chronex"
+) -> str:
     """The same database by way of the relay, without a password, which goes into the environment.
+
+    The server knows whose sessions they are by the name of the `program`.
 
     The relay is not the host that a certificate names, so `verify-full` becomes `verify-ca` on this way.
     """
@@ -102,7 +106,10 @@ def address_by_relay(address: PostgresAddress, port: int, schema: str, host: str
         given.pop(name, None)
     if given.get("sslmode") == "verify-full":
         given["sslmode"] = "verify-ca"
-    options = "&".join(f"{name}={quote(value, safe='')}" for name, value in {**given, "schema": schema}.items())
+    options = "&".join(
+        f"{name}={quote(value, safe='')}"
+        for name, value in {**given, "application_name": program, "schema": schema}.items()
+    )
     login = f"{quote(user, safe='')}@" if user else ""
     return f"postgresql://{login}{host}:{port}/{quote(database, safe='')}?{options}"
 
@@ -119,7 +126,7 @@ class TormentedNode:
         self.directory.mkdir()
         self.network = network
         self.relay = Relay(upstream_of(address), network.near if network else "127.0.0.1")
-        self.url = address_by_relay(address, self.relay.port, schema, self.relay.host)
+        self.url = address_by_relay(address, self.relay.port, schema, self.relay.host, self.name)
         self.own_program = self.program = own_program()
         self.clock_ahead_ms = 0
         self.variables: dict[str, str] = {}  # further ones, from its next start on

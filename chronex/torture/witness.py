@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -87,3 +87,23 @@ def fences_went_back(executions: Iterable[WitnessedRun]) -> list[str]:
             found.append(one.occurrence)
         newest[one.occurrence] = one
     return found
+
+
+class Span(NamedTuple):
+    """From when to when, in seconds of the kernel's own clock."""
+
+    since: float
+    until: float
+
+    @property
+    def seconds(self) -> float:
+        return self.until - self.since
+
+
+def longest_pause(executions: Iterable[WitnessedRun], watched: Span, cannot: Sequence[Span] = ()) -> Span:
+    """The longest time in which nothing began anywhere, without the spans in which it `cannot`."""
+    begun = [one.begun for one in executions if watched.since <= one.begun <= watched.until]
+    ends = sorted({watched.since, watched.until, *begun, *(end for span in cannot for end in span)})
+    within = [Span(*two) for two in pairwise(ends) if two[0] >= watched.since and two[1] <= watched.until]
+    could = [span for span in within if not any(one.since < span.until and span.since < one.until for one in cannot)]
+    return max(could, key=lambda span: span.seconds, default=Span(watched.since, watched.since))

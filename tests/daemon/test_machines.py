@@ -16,7 +16,7 @@ import pytest
 from chronex.daemon import headless
 from chronex.daemon.loop import LEASE
 from chronex.daemon.maintenance import add_maintenance
-from chronex.engine.membership import LEASE_MS
+from chronex.engine.membership import LEASE_MS, lose
 from chronex.engine.shared_logs import read_excerpt
 from chronex.engine.update import apply_jobs
 from chronex.jobfile import SchedulerSettings
@@ -25,7 +25,8 @@ from chronex.model.policies import StopMode
 from chronex.model.records import Excerpt
 from chronex.model.states import AttemptState, OccurrenceState
 from chronex.storage import journal
-from chronex.storage.records import EVERYTHING, Reading
+from chronex.storage.records import EVERYTHING, Reading, Records
+from chronex.verify import PropertyVerdict, verify_store
 from chronex_store.postgres import pg_connections
 from chronex_store.postgres.pg_address import read_address
 from chronex_store.postgres.pg_connections import Connections, DatabaseClock
@@ -288,6 +289,70 @@ def test_a_daemon_that_begins_while_others_hold_the_store_waits_for_it(
         names = [event.name for _, event in store.view(journal.tail)]
     end_all(tmp_path / "state")
     assert {"SchedulerStarted", "SchedulerStopped"} <= set(names)
+
+
+@pytest.mark.parametrize("is_asked_first", [True, False])
+def test_the_stop_of_a_daemon_that_was_given_up_is_on_record(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_asked_first: bool
+) -> None:
+    """Whether it learns that while it stops, or is asked to stop after it was told: `verify` must not wait for it."""
+    monkeypatch.setenv("CHRONEX_STATE_DIR", str(tmp_path / "state"))
+    with PostgresStore.open(postgres_url) as store:
+        daemon = headless._build_daemon(store, read_address(postgres_url), SchedulerSettings())
+
+        def give_up() -> None:
+            store.update(lambda tx: _give_up(Records(tx, store.now()), daemon.node.id))
+
+        async def until_given_up() -> None:
+            running = asyncio.get_running_loop().create_task(daemon.run())
+            await until_async(lambda: bool(daemon.registration.last_seen) or running.done(), "its record")
+            if is_asked_first:
+                daemon.on_stopping = give_up
+                daemon.stop(StopMode.DRAIN)
+            else:
+                give_up()
+                await daemon._heartbeat()
+            await running
+
+        asyncio.run(until_given_up())
+        assert daemon.must_restart is not is_asked_first
+        report = verify_store(store)
+        assert [one.property for one in report.properties if one.verdict is PropertyVerdict.OPEN] == []
+        assert report.violated() == []
+        found = store.view(lambda tx: Reading(tx).node(daemon.node.id))
+        assert found is not None
+        assert found.refused_ms is not None, "whoever asks why is told that it came back"
+        assert (found.stopped_ms is not None) is is_asked_first
+    end_all(tmp_path / "state")
+
+
+def test_a_daemon_that_is_stopped_while_it_begins_anew_does_not(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service that is stopped, a machine that goes down: who had been given up went on under another name."""
+    monkeypatch.setenv("CHRONEX_STATE_DIR", str(tmp_path / "state"))
+    with PostgresStore.open(postgres_url) as store:
+        daemon = headless._build_daemon(store, read_address(postgres_url), SchedulerSettings())
+
+        async def until_stopped() -> None:
+            running = asyncio.get_running_loop().create_task(daemon.run())
+            await until_async(lambda: bool(daemon.registration.last_seen) or running.done(), "its record")
+            store.update(lambda tx: _give_up(Records(tx, store.now()), daemon.node.id))
+            await daemon._heartbeat()
+            assert daemon.must_restart
+            await daemon._stop_as_asked(lambda: None, daemon.stop)
+            await daemon._heartbeat()  # it is refused once more, and that changes nothing
+            await running
+
+        asyncio.run(until_stopped())
+        assert not daemon.must_restart
+    end_all(tmp_path / "state")
+
+
+def _give_up(records: Records, name: str) -> None:
+    found = records.node(name)
+    assert found is not None
+    journal.append(records.tx, lose(records, found))
 
 
 def test_a_password_that_is_changed_under_a_daemon_ends_nothing(

@@ -23,9 +23,10 @@ _SMALL = "160m"
 
 def stopped(server: PostgresServer) -> Fault:
     def act(campaign: Campaign, _victim: TormentedNode) -> None:
-        server.stop("fast")
-        campaign.pause(campaign.random.randrange(0, 4_000))
-        server.start()
+        with campaign.outage():
+            server.stop("fast")
+            campaign.pause(campaign.random.randrange(0, 4_000))
+            server.start()
 
     return act
 
@@ -34,9 +35,10 @@ def killed(server: PostgresServer) -> Fault:
     """kill -9 of the server; what it had acknowledged is in its log of writes."""
 
     def act(campaign: Campaign, _victim: TormentedNode) -> None:
-        kill_server(server)
-        campaign.pause(campaign.random.randrange(0, 2_000))
-        start_again(server)
+        with campaign.outage():
+            kill_server(server)
+            campaign.pause(campaign.random.randrange(0, 2_000))
+            start_again(server)
 
     return act
 
@@ -101,11 +103,12 @@ class Pair:
             return found
 
     def fail_over(self, campaign: Campaign) -> None:
-        kill_server(self.primary)
-        self._ask(self.standby, "ALTER SYSTEM SET synchronous_standby_names = ''")
-        self.standby._control("-w", "promote")
-        old, self.primary = self.primary, self.standby
-        campaign.turn_to(f"{self.primary.directory}/.s.PGSQL.{self.primary.port}")
+        with campaign.outage():
+            kill_server(self.primary)
+            self._ask(self.standby, "ALTER SYSTEM SET synchronous_standby_names = ''")
+            self.standby._control("-w", "promote")
+            old, self.primary = self.primary, self.standby
+            campaign.turn_to(f"{self.primary.directory}/.s.PGSQL.{self.primary.port}")
         if old.directory != self.primary.directory:
             shutil.rmtree(old.directory, ignore_errors=True)
         self.standby = self._copied(self.primary)
@@ -157,9 +160,10 @@ def filled(small: SmallServer) -> Fault:
     """Its disk is full for some seconds, whatever the server makes of that."""
 
     def act(campaign: Campaign, _victim: TormentedNode) -> None:
-        small.fill()
-        campaign.pause(campaign.random.randrange(1_000, 6_000))
-        small.empty()
+        with campaign.outage():
+            small.fill()
+            campaign.pause(campaign.random.randrange(1_000, 6_000))
+            small.empty()
 
     return act
 

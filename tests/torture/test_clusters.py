@@ -22,6 +22,7 @@ def figures(**changes: Any) -> dict[str, Any]:
     return {
         "rounds": {"kill": 2}, "outcomes": {"completed": 5}, "nodes": {"given_up": 1}, "occurrences": 5, "executions": 6,
         "executed_again": 1, "acknowledged": 4, "events": 30, "given_up_after_ms": 2_000, "verify": "holds",
+        "longest_pause_ms": 1_500, "could_not_begin_ms": 300,
         "start_lag_ms": {"median": 3, "p95": 40, "max": 50}, **changes,
     }  # fmt: skip
 
@@ -29,6 +30,7 @@ def figures(**changes: Any) -> dict[str, Any]:
 def test_counts_are_summed_and_the_worst_of_all_else_is_told() -> None:
     other = figures(
         rounds={"kill": 1, "cut": 1}, outcomes={"completed": 1, "skipped": 1}, given_up_after_ms=900, verify="open",
+        longest_pause_ms=7_000,
         start_lag_ms={"median": 9, "p95": 20, "max": 70},
     )  # fmt: skip
     found = joined([CampaignVerdict((), figures()), CampaignVerdict(("lost",), other)])
@@ -36,7 +38,8 @@ def test_counts_are_summed_and_the_worst_of_all_else_is_told() -> None:
     assert not found.holds
     assert found.figures == figures(
         rounds={"kill": 3, "cut": 1}, outcomes={"completed": 6, "skipped": 1}, nodes={"given_up": 2}, occurrences=10,
-        executions=12, executed_again=2, acknowledged=8, events=60, verify="holds, open",
+        executions=12, executed_again=2, acknowledged=8, events=60, verify="holds, open", longest_pause_ms=7_000,
+        could_not_begin_ms=600,
         start_lag_ms={"median": 9, "p95": 40, "max": 70},
     )  # fmt: skip
 

@@ -13,8 +13,8 @@ from chronex.model.occurrence import Occurrence
 from chronex.model.states import OccurrenceState
 from chronex.storage import keys
 from chronex.storage.records import Reading, Records
-from chronex.torture.judgement import judge
-from chronex.torture.witness import WitnessedRun
+from chronex.torture.judgement import Watched, judge
+from chronex.torture.witness import Span, WitnessedRun
 from tests.kit.cluster import Cluster
 from tests.kit.machine import START
 
@@ -110,3 +110,14 @@ def test_two_of_one_group_that_ran_at_a_time_are_found() -> None:
     assert judge(cluster.store, {"tick": 10_000}, [late, *begun[1:]], []).findings == ()
     (found,) = judge(cluster.store, {"tick": 10_000}, [late, *begun[1:]], [], in_turn=["tick"]).findings
     assert found.startswith(f"{late.attempt} and {begun[1].attempt} of one group ran at a time")
+
+
+def test_a_cluster_that_stands_still_is_found() -> None:
+    """The runs of the quiet campaign are ten seconds apart; and they end before the watch does."""
+    cluster, runs = campaign()
+    begun = sorted(one.begun for one in runs)
+    for longest_s, until, count in ((11, begun[-1], 0), (9, begun[-1], 1), (11, begun[-1] + 12, 1)):
+        watched = Watched(Span(begun[0], until), (), longest_s)
+        verdict = judge(cluster.store, {"tick": 10_000}, runs, [], watched=watched)
+        assert len([one for one in verdict.findings if one.startswith("nothing began anywhere for")]) == count
+    assert verdict.figures["longest_pause_ms"] == 12_000

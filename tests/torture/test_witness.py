@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from chronex.torture.witness import begun_twice, fences_went_back, overlaps, read_witness, witness_command
+from chronex.torture.witness import (
+    Span,
+    begun_twice,
+    fences_went_back,
+    longest_pause,
+    overlaps,
+    read_witness,
+    witness_command,
+)
 
 GOOD = """\
 start occ_1 attempt_1 1 10.00
@@ -55,3 +63,25 @@ def test_a_command_that_writes_is_plain_shell(tmp_path: Path) -> None:
     (found,) = read_witness(file)
     assert (found.occurrence, found.attempt, found.fence, found.ended) == ("occ_1", "attempt_1", 7, True)
     assert found.last - found.begun >= 0.19
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "cannot", "longest"),
+    [
+        (10.0, 11.0, [], (10.4, 11.0)),
+        (10.0, 10.5, [], (10.1, 10.4)),
+        # What began before or after it was watched counts for nothing.
+        (10.2, 10.3, [], (10.2, 10.3)),
+        # Nothing can begin while the database is away; before that and afterwards it must.
+        (10.0, 14.0, [(10.5, 13.5)], (13.5, 14.0)),
+        (10.0, 14.0, [(10.0, 14.0)], (10.0, 10.0)),
+        (10.0, 14.0, [(10.2, 13.0), (12.0, 13.9)], (10.0, 10.1)),
+    ],
+)
+def test_how_long_nothing_began_is_judged(
+    tmp_path: Path, since: float, until: float, cannot: list[tuple[float, float]], longest: tuple[float, float]
+) -> None:
+    file = tmp_path / "witness"
+    file.write_text(GOOD)
+    found = longest_pause(read_witness(file), Span(since, until), [Span(*one) for one in cannot])
+    assert found == longest

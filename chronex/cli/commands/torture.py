@@ -38,8 +38,10 @@ def torture(
 
     Nodes are killed, stopped, cut off, switched off, restarted in bursts and given wrong clocks, while commands write
     down when they ran.
-    By name only: stop60 and freeze (a minute of the usual pace), unplug (as root), upgrade (with --upgrade-to).
-    Exit 0 when every instant had one outcome, nothing ran twice at a time and nothing that was acknowledged was lost.
+    By name only: stop60 and freeze (a minute of the usual pace), halt (stopped in the middle of a transaction),
+    unplug (as root), upgrade (with --upgrade-to).
+    Exit 0 when every instant had one outcome, nothing ran twice at a time, nothing that was acknowledged was lost,
+    and the nodes that were well went on.
     Your jobs are not touched: the schema is made for it and removed again.
 
     Example: chronex torture --nodes 4 --rounds 50 --store postgresql://chronex@db.example/jobs
@@ -131,6 +133,7 @@ def _lines(verdict: CampaignVerdict) -> list[str]:
         f"executions  {figures['executions']}, {figures['executed_again']} of them because a node was lost",
         f"nodes       {', '.join(f'{count} {word}' for word, count in figures['nodes'].items())}".replace("_", " "),
         f"given up    after {figures['given_up_after_ms'] / 1000:.1f} s of silence at the most",
+        f"pauses      nothing began anywhere for {figures['longest_pause_ms'] / 1000:.1f} s at the most",
         f"promises    {figures['acknowledged']} runs were acknowledged",
         f"start lag   median {lag['median']} ms, 95 of 100 within {lag['p95']} ms, longest {lag['max']} ms",
         f"journal     {figures['events']} events, verify: {figures['verify']}",

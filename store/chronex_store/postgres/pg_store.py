@@ -56,7 +56,8 @@ from chronex_store.postgres.pg_scopes import (
     union,
 )  # fmt: skip
 from chronex_store.postgres.pg_shared import learn_groups, learn_shared, locking_shared, reading_groups
-from chronex_store.postgres.pg_transaction import Ask, PostgresReading, PostgresTransaction, flush
+from chronex_store.postgres.pg_signs import SignsOfLife
+from chronex_store.postgres.pg_transaction import Ask, PostgresReading, PostgresTransaction, Statement, flush
 from chronex_store.transaction import NestingGuard
 
 # An update looks up some rows among many. With a table's statistics missing or old the planner would read it all.
@@ -334,8 +335,9 @@ class PostgresStore:
                 update.scope = WHOLE
             return
         writes = OrderedRows()
-        ask = self._asking(connection)
-        decided = [update for update in batch if _run_one(update, ask, writes, known, held)]
+        with self._deciding(connection, scope) as ask:
+            decided = [update for update in batch if _run_one(update, ask, writes, known, held)]
+            statements = list(flush(writes))
         self.run_again += len(batch) - len(decided)
         fail_point("shared update written")
         if not writes.rows:
@@ -343,7 +345,7 @@ class PostgresStore:
             finish(decided)
             return
         try:
-            self._send(connection, writes, token)
+            self._send(connection, statements, token, is_word=_is_word(writes))
         except CommitUnknownError:
             if not self._has_landed(token):
                 raise StoreAwayError(f"{self.address.shown} went away during a commit, which did not land") from None
@@ -405,13 +407,24 @@ class PostgresStore:
         except psycopg.Error:
             self._drop_writer()
 
-    def _send(self, connection: Connection, writes: OrderedRows, token: UUID) -> None:
+    @contextlib.contextmanager
+    def _deciding(self, connection: Connection, scope: Scope) -> Iterator[Ask]:
+        """How a decision asks. One that has the store to itself may be about everything, and take long."""
+        ask = self._asking(connection)
+        if not scope.is_whole:
+            yield ask
+            return
+        signs = SignsOfLife(connection, ask)
+        with signs.during():
+            yield signs.ask
+
+    def _send(self, connection: Connection, statements: list[Statement], token: UUID, *, is_word: bool) -> None:
         """All writes and the commit in one pipeline. Leaving the block waits for the answers, of any size.
 
         Not so behind a pooler: psycopg ends a pipeline with a request to flush. Where it comes after the answer to
         the commit, it is a new transaction for the pooler, which keeps a connection for it that nobody else has then.
         """
-        statements, is_word, is_pooled = list(flush(writes)), _is_word(writes), self.is_pooled
+        is_pooled = self.is_pooled
         mark = {"writer": self._writer_name, "token": token, "n": int(not is_word)}
         commit, is_committing = connection.cursor(), False
         self.round_trips += 1

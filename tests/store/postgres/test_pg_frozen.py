@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import psycopg
@@ -12,9 +14,10 @@ import pytest
 from chronex.errors import StoreBusyError
 from chronex.storage import keys
 from chronex.storage.ports import Transaction
-from chronex_store.postgres import pg_connections, pg_frozen
+from chronex_store.postgres import pg_connections, pg_frozen, pg_signs
 from chronex_store.postgres.pg_connections import Connection, Connections
 from chronex_store.postgres.pg_store import PostgresStore
+from tests.kit.waits import DEADLINE_S, until
 
 KEY = keys.task_state_key("a", "main", "word")
 ALONE = "SELECT pg_advisory_xact_lock(hashtext(current_schema()), 1)"
@@ -25,6 +28,7 @@ WITH_OTHERS = "SELECT pg_advisory_xact_lock_shared(hashtext(current_schema()), 1
 def store(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresStore]:
     monkeypatch.setitem(pg_connections._SESSION, "lock_timeout", "500ms")
     monkeypatch.setattr(pg_frozen, "LONGEST_IDLE", "300ms")
+    monkeypatch.setattr(pg_signs, "EVERY_S", 0.05)
     with PostgresStore.open(postgres_url) as made:
         yield made
 
@@ -84,3 +88,66 @@ def test_one_that_has_nothing_of_this_store_is_left_alone(store: PostgresStore) 
     with sent_in_part(store, elsewhere):
         time.sleep(0.5)
         assert not store._end_frozen()
+
+
+def test_whether_somebody_is_in_the_middle_of_a_transaction_can_be_seen(store: PostgresStore) -> None:
+    """A campaign stops a node there."""
+    schema = store.address.schema
+
+    def is_held() -> bool:
+        with store.reading_connection() as connection:
+            return pg_frozen.holds_store(connection, schema, "chronex")
+
+    assert not is_held()
+    with sent_in_part(store, WITH_OTHERS):
+        until(is_held, "the lock")
+        with store.reading_connection() as connection:
+            assert not pg_frozen.holds_store(connection, schema, "another")
+            assert not pg_frozen.holds_store(connection, "another", "chronex")
+
+
+def test_one_that_decides_for_long_is_left_alone(store: PostgresStore) -> None:
+    """An apply of thousands of jobs: nothing goes to the server meanwhile, and whoever works says so."""
+    deciding, waited = threading.Event(), threading.Event()
+
+    def decide(tx: Transaction) -> int:
+        write(tx)
+        deciding.set()
+        waited.wait(DEADLINE_S)
+        return len(tx.scan(keys.JOB))
+
+    with ThreadPoolExecutor(1) as pool:
+        long = pool.submit(store.update, decide)
+        assert deciding.wait(DEADLINE_S)
+        try:
+            with PostgresStore.open(store.address) as other:
+                for _ in range(3):  # each of them looks for one who stands still
+                    with pytest.raises(StoreBusyError):
+                        other.update(write)
+        finally:
+            waited.set()
+        assert long.result() == 0
+    assert store.view(lambda tx: tx.get(KEY)) == b"1"
+
+
+def test_one_that_decides_for_longer_than_anybody_may_is_ended(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pg_signs, "LONGEST_S", 0.0)
+    deciding = threading.Event()
+
+    def decide(tx: Transaction) -> None:
+        write(tx)
+        deciding.set()
+        assert is_ended.wait(DEADLINE_S)
+
+    is_ended = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        long = pool.submit(store.update, decide)
+        assert deciding.wait(DEADLINE_S)
+        try:
+            with PostgresStore.open(store.address) as other:
+                other.update(write)
+        finally:
+            is_ended.set()
+        long.result()  # at its second try nobody waited

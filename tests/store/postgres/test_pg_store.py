@@ -6,6 +6,7 @@ import os
 import threading
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -163,17 +164,17 @@ def test_a_reply_that_is_lost_lands_once(postgres_url: str, monkeypatch: pytest.
         def count(tx: PostgresTransaction) -> None:
             tx.put(b"Jn", str(int(tx.get(b"Jn") or b"0") + 1).encode())
 
-        def send(self: PostgresStore, connection: psycopg.Connection, *rest: object) -> None:
+        def send(self: PostgresStore, connection: psycopg.Connection, *rest: Any, is_word: bool) -> None:
             if not lost["after"]:
                 lost["after"] = True
-                real(self, connection, *rest)  # type: ignore[arg-type]
+                real(self, connection, *rest, is_word=is_word)  # type: ignore[arg-type]
                 connection.close()
                 raise _unknown()
             if not lost["before"]:
                 lost["before"] = True
                 connection.close()
                 raise _unknown()
-            real(self, connection, *rest)  # type: ignore[arg-type]
+            real(self, connection, *rest, is_word=is_word)  # type: ignore[arg-type]
 
         monkeypatch.setattr(PostgresStore, "_send", send)
         store.update(count)  # type: ignore[arg-type]
