@@ -8,6 +8,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from chronex.clock import Clock
+from chronex.daemon.faults import Faults
 from chronex.daemon.log_handlers import log_event
 from chronex.errors import StoreError
 from chronex.model.event import Event
@@ -19,8 +20,8 @@ log = logging.getLogger(__name__)
 
 
 class JournalNotes:
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: Store, clock: Clock, faults: Faults) -> None:
+        self._store, self._clock, self._faults = store, clock, faults
         self._under_way: set[asyncio.Task[None]] = set()
 
     def journal(self, name: str, data: dict[str, Any], *, use_reserve: bool = False) -> None:
@@ -47,8 +48,10 @@ class JournalNotes:
     async def _do(self, work: Coroutine[Any, Any, None], what: str) -> None:
         try:
             await work
-        except Exception as problem:
+        except StoreError as problem:
             log_event(log, "not written to the store", {"what": what, "reason": str(problem)}, logging.WARNING)
+        except Exception as problem:
+            self._faults.note(what, problem)
 
     async def all_noted(self) -> None:
         """Until everything that was told so far is in the store."""
