@@ -414,6 +414,9 @@ class Executor:
     async def _ended(self, attempt: Attempt, request: AttemptRequest, result: AttemptResult, job: Job | None) -> None:
         end_of = partial(self._end_of, attempt)
         end = end_of(result)
+        if result.log.error:
+            fields = {**log_fields(attempt), "reason": result.log.error, "bytes": result.log.dropped}
+            log_event(log, "output was lost", fields, logging.WARNING)
         if job is not None and isinstance(job.on_crash, CrashCheck) and checked_ends.is_unknown(end):
             if self._leaving:  # the next scheduler finds an end that nobody saw, and asks
                 self._forget(attempt)
