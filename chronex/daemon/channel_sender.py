@@ -14,6 +14,7 @@ from chronex.channels.notice_message import Composed, NoticeMessage, Sender, com
 from chronex.channels.web_request import Reply
 from chronex.clock import Clock
 from chronex.daemon.log_handlers import log_event
+from chronex.daemon.periodic_tasks import Faults
 from chronex.engine import outbox
 from chronex.errors import ChronexError, StoreError
 from chronex.failpoints import fail_point
@@ -44,9 +45,15 @@ class ChannelSender:
     """Starts a delivery for every channel that has something to send. AT_ONCE at a time, one for a channel."""
 
     def __init__(
-        self, store: Store, run_context: RunContext, sender: Sender, smtp: SmtpSettings | None = None
+        self,
+        store: Store,
+        run_context: RunContext,
+        sender: Sender,
+        smtp: SmtpSettings | None = None,
+        faults: Faults | None = None,
     ) -> None:
         self._store, self._context, self._sender = store, run_context, sender
+        self._faults = faults or Faults()
         self._clock: Clock = run_context.clock
         self.smtp = smtp
         self._busy: dict[str, asyncio.Task[None]] = {}
@@ -80,7 +87,7 @@ class ChannelSender:
         self._turns[channel] = None
         if len(self._turns) > _MOST_REMEMBERED:
             del self._turns[next(iter(self._turns))]
-        task = asyncio.get_running_loop().create_task(work)
+        task = self._faults.watched(work, f"the deliveries to {channel}")
         self._busy[channel] = task
         task.add_done_callback(lambda _done: self._busy.pop(channel, None))
 

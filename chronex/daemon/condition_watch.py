@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from chronex.clock import Clock
 from chronex.daemon.attempt_records import request_from_records
+from chronex.daemon.periodic_tasks import Faults, words_of
 from chronex.engine.engine import Engine
 from chronex.engine.group_limits import CONDITIONS
 from chronex.errors import StoreError
@@ -44,10 +45,16 @@ class ConditionWatch:
     """
 
     def __init__(
-        self, store: Store, engine: Engine, run_context: RunContext, threads: SideThreads, wake: Callable[[], None]
+        self,
+        store: Store,
+        engine: Engine,
+        run_context: RunContext,
+        threads: SideThreads,
+        wake: Callable[[], None],
+        faults: Faults,
     ) -> None:
         self._store, self._engine, self._run_context = store, engine, run_context
-        self._threads, self._wake = threads, wake
+        self._threads, self._wake, self._faults = threads, wake, faults
         self._clock: Clock = run_context.clock
         # Commands may take long, and the others are over at once: they have turns of their own.
         self._turns = {is_command: asyncio.Semaphore(_MOST_JOBS_AT_ONCE) for is_command in (False, True)}
@@ -58,7 +65,7 @@ class ConditionWatch:
     def begin(self, next_ms: int | None) -> int:
         """Somebody waits: begin a round if none is under way; when the daemon must be awake again."""
         if self._round is None or self._round.done():
-            self._round = asyncio.get_running_loop().create_task(self._check())
+            self._round = self._faults.watched(self._check(), "the look for who waits for conditions")
         again_ms = self._clock.wall_ms() + EVERY_MS
         return again_ms if next_ms is None else min(next_ms, again_ms)
 
@@ -86,7 +93,7 @@ class ConditionWatch:
     def _begin_check(self, job: Job, occurrence: Occurrence) -> None:
         self._checked_ms[job.id] = self._clock.monotonic_ms()
         cancellation = Cancellation()
-        task = asyncio.get_running_loop().create_task(self._check_all_of(job, occurrence, cancellation))
+        task = self._faults.watched(self._check_all_of(job, occurrence, cancellation), f"the conditions of {job.id}")
         self._checks[job.id] = _Check(task, cancellation)
 
     def _is_due(self, job: Job, occurrence: Occurrence) -> bool:
@@ -112,12 +119,21 @@ class ConditionWatch:
     async def _first_lacking(self, job: Job, occurrence: Occurrence, cancellation: Cancellation) -> str:
         """The first condition that does not hold, and why; empty where all do."""
         for written in job.wait_for:
-            condition = read_condition(written)
-            async with self._turns[condition.kind == COMMAND]:
-                problem = await self._lacking(condition, job, occurrence, cancellation)
+            try:
+                problem = await self._lacking_in_turn(written, job, occurrence, cancellation)
+            except Exception as fault:  # whoever waits must not wait without a word
+                self._faults.note(f"the look at {written} for {job.id}", fault)
+                problem = f"its look failed: {words_of(fault)}"
             if problem or cancellation.requested:
                 return f"{written} ({problem})"
         return ""
+
+    async def _lacking_in_turn(
+        self, written: str, job: Job, occurrence: Occurrence, cancellation: Cancellation
+    ) -> str:
+        condition = read_condition(written)
+        async with self._turns[condition.kind == COMMAND]:
+            return await self._lacking(condition, job, occurrence, cancellation)
 
     async def _lacking(
         self, condition: Condition, job: Job, occurrence: Occurrence, cancellation: Cancellation

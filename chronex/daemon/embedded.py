@@ -233,7 +233,7 @@ class EmbeddedEngine(JobControl):
             if jobs is not None or self._declared:
                 self.apply(jobs or ())
             daemon = self._daemon = self._make_daemon()
-            self._feed = JournalFeed(self.store, self._subscriptions)
+            self._feed = JournalFeed(self.store, self._subscriptions, daemon.faults)
         except BaseException:
             self._close()
             raise

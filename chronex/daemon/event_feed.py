@@ -18,7 +18,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from chronex.daemon.log_handlers import log_event
-from chronex.errors import ChronexError
+from chronex.daemon.periodic_tasks import Faults
+from chronex.errors import ChronexError, StoreUnavailableError
 from chronex.model.event import EVENTS, Event
 from chronex.model.occurrence import occurrence_id
 from chronex.model.reasons import ReasonCode, text_of
@@ -152,8 +153,9 @@ class Subscription:
 class JournalFeed:
     """Follows the journal while the engine runs and gives each event to the subscriptions that want it."""
 
-    def __init__(self, store: Store, subscriptions: list[Subscription]) -> None:
+    def __init__(self, store: Store, subscriptions: list[Subscription], faults: Faults | None = None) -> None:
         self._store = store
+        self._faults = faults or Faults()
         self.subscriptions = subscriptions
         self._position = store.view(journal.head)
         self._is_closing = False
@@ -166,9 +168,15 @@ class JournalFeed:
 
     async def _follow(self) -> None:
         while not self._is_closing:
-            seen = self._store.wait(-1, 0)
-            self._deliver()
-            await self._store.wait_async(seen, MAX_WAIT_S)
+            try:
+                seen = self._store.wait(-1, 0)
+                self._deliver()
+                await self._store.wait_async(seen, MAX_WAIT_S)
+            except StoreUnavailableError:  # the daemon tells it; what happens meanwhile is told afterwards
+                await asyncio.sleep(MAX_WAIT_S)
+            except Exception as fault:
+                self._faults.note("the events for callbacks", fault)
+                await asyncio.sleep(MAX_WAIT_S)
 
     def _deliver(self) -> None:
         loop = asyncio.get_running_loop()

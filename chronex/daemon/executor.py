@@ -10,13 +10,14 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from chronex.daemon.attempt_records import end_of, log_fields, request_from_records, stopped_before
 from chronex.daemon.end_checks import EndChecks
 from chronex.daemon.log_handlers import log_event
+from chronex.daemon.periodic_tasks import Faults
 from chronex.daemon.prestart import Prestart, next_tick_guess
 from chronex.daemon.store_writes import StartRecorder, StoreRetry
 from chronex.engine import checked_ends
@@ -48,8 +49,11 @@ from chronex.storage.journal import append
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading
 
+T = TypeVar("T")
 ExcerptOf = Callable[[Attempt, str], Awaitable[Excerpt | None]]
 log = logging.getLogger(__name__)
+# After a fault of ours an attempt is taken up anew, so many times.
+FAULT_PAUSES_S = (1.0, 4.0, 16.0, 60.0)
 
 
 class StopRequest(Cancellation):
@@ -84,7 +88,9 @@ class Executor:
         on_unrecorded: Callable[[StoreError], None],
         calls: Calls | None = None,
         runner: CommandRunner | None = None,
+        faults: Faults | None = None,
     ) -> None:
+        self._faults = faults or Faults()
         self.runner = runner or OwnChildren(run_context)
         self.calls = calls or Calls()
         self.store = store
@@ -101,7 +107,9 @@ class Executor:
         self.store_retry = StoreRetry()
         self._stopped_here: set[str] = set()
         self._starts = StartRecorder(store, engine)
-        self.prestart = Prestart(self.runner, self.clock, partial(next_tick_guess, engine), self._request_of)
+        self.prestart = Prestart(
+            self.runner, self.clock, partial(next_tick_guess, engine), self._request_of, self._faults
+        )
         self._cancellations: dict[str, StopRequest] = {}
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
         self._work: set[asyncio.Task[None]] = set()
@@ -135,7 +143,8 @@ class Executor:
         over = []
         for attempt in () if self._leaving else orphans:
             # Ready to be canceled before its task has had a turn: the next tick may order that at once.
-            task = self._spawn(self._watch_orphan(attempt, self._hooks(attempt, attempt.log_limit)))
+            work = self._watch_orphan(attempt, self._hooks(attempt, attempt.log_limit))
+            task = self._spawn(self._seen_through(attempt, work), _named(attempt))
             self._note_command(attempt.id, task)
             over += [task] if attempt.process is None or not is_alive(attempt.process) else []
         return over
@@ -183,8 +192,8 @@ class Executor:
         while self._work:
             await asyncio.wait(set(self._work))
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
+    def _spawn(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
+        task = self._faults.watched(work, what)
         self._work.add(task)
         task.add_done_callback(self._work.discard)
         return task
@@ -192,7 +201,8 @@ class Executor:
     def _begin(self, order: Launch, request: AttemptRequest) -> None:
         if self._leaving:  # our successor finds it claimed, and begun by nobody
             return
-        task = self._spawn(self._attempt(order, request, self.prestart.take(request)))
+        work = self._attempt(order, request, self.prestart.take(request))
+        task = self._spawn(self._seen_through(order.attempt, work), _named(order.attempt))
         if not isinstance(order.task.run, Call):
             self._note_command(order.attempt.id, task)
 
@@ -203,7 +213,7 @@ class Executor:
     def _begin_stop(self, order: StopProcess) -> None:
         if order.attempt.id not in self._stopped_here:  # the next pass of the reaper orders it again
             self._stopped_here.add(order.attempt.id)
-            task = self._spawn(self._stop_process(order))
+            task = self._spawn(self._stop_process(order), f"the stop of {_named(order.attempt)}")
             task.add_done_callback(lambda _done: self._stopped_here.discard(order.attempt.id))
 
     async def _stop_process(self, order: StopProcess) -> None:
@@ -216,7 +226,7 @@ class Executor:
             log_event(log, "the process could not be stopped", fields, logging.ERROR)
 
     def _begin_hook(self, order: RunHook) -> None:
-        task = self._spawn(self._hook(order))
+        task = self._spawn(self._hook(order), f"{order.report.hook} of {order.job.id}")
         if order.report.hook == "on_start":  # the tasks of its occurrence wait for it
             self._starting[order.occurrence.id] = task
             task.add_done_callback(lambda _done: self._starting.pop(order.occurrence.id, None))
@@ -242,6 +252,45 @@ class Executor:
             )
             event = hook_failed(lost, problem, now_ms, is_given_up=True)
             await self.store.update_async(lambda tx: append(tx, event), scope=scopes.JOURNAL_ONLY)
+
+    async def _seen_through(self, attempt: Attempt, work: Coroutine[Any, Any, None]) -> None:
+        """After a fault of ours it would be on record as running, and nobody would wait for its end.
+
+        So it is taken up anew, as a successor would do it.
+        """
+        for pause_s in FAULT_PAUSES_S:
+            try:
+                return await work
+            except StoreError as error:
+                return self._log_unrecorded("what became of it could not be read", attempt, error)
+            except Exception as fault:
+                self._faults.note(_named(attempt), fault)
+            if self._stopping:  # our successor does it
+                return None
+            await asyncio.sleep(pause_s)
+            work = self._take_up_again(attempt)
+        return await work
+
+    async def _take_up_again(self, attempt: Attempt) -> None:
+        """Unless it is over, or no longer ours, by what the store says now."""
+        key = attempt.job, attempt.nominal_ms, attempt.task, attempt.number
+        found = await self._read(lambda reading: reading.attempt(*key))
+        before = self._cancellations.get(attempt.id)
+        if found is None or found.state is not AttemptState.RUNNING or found.owner != attempt.owner:
+            if before is not None:
+                self._forget(attempt)
+            self.runner.recorded(attempt.id)
+            return
+        hooks = self._hooks(found, found.log_limit)
+        if before is not None and before.requested:
+            self._cancellations[attempt.id].stop(before.stop_reason)
+        await self._watch_orphan(found, hooks, "its scheduler had a fault")
+
+    async def _read(self, read: Callable[[Reading], T]) -> T:
+        """Once the store answers."""
+        return await self.store_retry.until_taken(
+            lambda: self.store.view_async(lambda tx: read(Reading(tx))), lambda: self._stopping
+        )
 
     async def _attempt(self, launch: Launch, request: AttemptRequest, held: HeldCommand | None) -> None:
         attempt = launch.attempt
@@ -296,12 +345,12 @@ class Executor:
             extra_environment=self.run_context.environment,
         )
 
-    async def _watch_orphan(self, attempt: Attempt, hooks: Hooks) -> None:
-        request, job = await self.store.view_async(lambda tx: self._orphan_request(Reading(tx), attempt))
+    async def _watch_orphan(self, attempt: Attempt, hooks: Hooks, why: str = "its scheduler had died") -> None:
+        request, job = await self._read(lambda reading: self._orphan_request(reading, attempt))
         log_event(log, "attempt adopted", log_fields(attempt))
         fail_point("adopted")
         if attempt.process is None:  # a function, which died with its scheduler
-            result = never_started(unknown_exit("its scheduler had died"), self.clock)
+            result = never_started(unknown_exit(why), self.clock)
         else:
             started = attempt.started_ms or attempt.created_ms
             result = await self.runner.adopt(request, attempt.process, started, attempt.log_path, hooks)
@@ -374,6 +423,9 @@ class Executor:
     async def _ended(self, attempt: Attempt, request: AttemptRequest, result: AttemptResult, job: Job | None) -> None:
         end_of = partial(self._end_of, attempt)
         end = end_of(result)
+        if result.log.error:
+            fields = {**log_fields(attempt), "reason": result.log.error, "bytes": result.log.dropped}
+            log_event(log, "output was lost", fields, logging.WARNING)
         if job is not None and isinstance(job.on_crash, CrashCheck) and checked_ends.is_unknown(end):
             if self._leaving:  # the next scheduler finds an end that nobody saw, and asks
                 self._forget(attempt)
@@ -424,3 +476,7 @@ class Executor:
         """The attempt stays recorded as running on this node, which is about to leave: a successor takes it up."""
         log_event(log, event, {**log_fields(attempt), "error": str(error)}, logging.ERROR)
         self._on_unrecorded(error)
+
+
+def _named(attempt: Attempt) -> str:
+    return f"the attempt {attempt.id}"

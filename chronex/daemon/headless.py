@@ -16,7 +16,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chronex.daemon.early_hangup import ignore_hangup
 from chronex.daemon.log_handlers import log_event
@@ -27,10 +27,11 @@ from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.daemon.registration import node_at, workplace_on
 from chronex.daemon.reload import JobFileSource, Reloader, file_source
 from chronex.daemon.sign_of_life import READY, STARTS_SLOWLY, ServiceNotify
+from chronex.daemon.store_writes import FULL_PAUSE_S
 from chronex.engine.engine import Engine
 from chronex.engine.update import Policy, apply_jobs
 from chronex.engine.update.diff import of_no_trigger_file
-from chronex.errors import ChronexError, PruneError, StoreAwayError
+from chronex.errors import ChronexError, PruneError, StoreAwayError, StoreFullError
 from chronex.jobfile import JobFileError, SchedulerSettings
 from chronex.keeper.keepers import UNPACKED_ANEW, Keepers
 from chronex.model.event import Event
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from chronex_store.postgres.pg_store import PostgresStore
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 # A full pool needs descriptors: three or four for each command that runs, and some for the daemon itself.
 _DESCRIPTORS_EACH = 4
@@ -126,7 +128,7 @@ def run_headless(
             _log_left_to_apply(jobs)
             jobs, file = None, None
         if jobs is not None:
-            _apply_at_start(store, jobs, settings, file, groups)
+            _when_there_is_space(lambda: _apply_at_start(store, jobs, settings, file, groups), waits=is_service)
         raise_descriptor_limit(settings.max_concurrent_jobs)
         daemon = _build_daemon(store, location, settings)
         ends = _Ends()
@@ -184,12 +186,32 @@ def _open_to_work(location: StoreLocation, *, waits: bool) -> Iterator[OpenedSto
             yield shared
         return
     if not (location / DATA_FILE).exists():
-        LmdbStore.open(location).close()  # a first run makes its store, with the right modes, before it locks it
+        # A first run makes its store, with the right modes, before it locks it.
+        _when_there_is_space(lambda: LmdbStore.open(location).close(), waits=waits)
     with (
-        acquire_daemon_lock(location) as lock,
-        LmdbStore.open(location, verify=lock.was_abandoned, held=lock) as store,
+        _when_there_is_space(lambda: acquire_daemon_lock(location), waits=waits) as lock,
+        _when_there_is_space(
+            lambda: LmdbStore.open(location, verify=lock.was_abandoned, held=lock), waits=waits
+        ) as store,
     ):
         yield store
+
+
+def _when_there_is_space(begin: Callable[[], T], *, waits: bool) -> T:
+    """A disk that is full is waited for, as by a daemon that runs: nobody may be there to start another one."""
+    is_told = False
+    while True:
+        try:
+            return begin()
+        except StoreFullError as error:
+            if not waits:
+                raise
+            if not is_told:
+                fields = {"so": "no runs start until there is free space; it is waited for", "reason": str(error)}
+                log_event(log, "the store takes nothing", fields, logging.WARNING)
+            is_told = True
+        ServiceNotify(os.environ).send(STARTS_SLOWLY)
+        time.sleep(FULL_PAUSE_S)
 
 
 def _open_when_there(address: PostgresAddress) -> PostgresStore:

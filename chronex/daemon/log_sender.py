@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import NamedTuple
 
 from chronex.clock import Clock
@@ -16,6 +17,7 @@ from chronex.model.records import Excerpt, LogRequest
 from chronex.model.states import AttemptState
 from chronex.run import LogDirectory
 from chronex.run.attempt_log import DEFAULT_LIMIT, LogReader
+from chronex.run.side_threads import off_the_loop
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, Records
 from chronex.storage.scopes import of_jobs
@@ -54,7 +56,7 @@ class LogSender:
         if not self.shared_bytes or not name:
             return None
         try:
-            data = await asyncio.to_thread(self._reader.whole, name)
+            data = await off_the_loop(partial(self._reader.whole, name))
         except (LogDirectoryError, OSError) as problem:
             fields = {"attempt": attempt.id, "reason": str(problem)}
             log_event(log, "its log is on this machine alone", fields, logging.WARNING)

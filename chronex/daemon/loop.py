@@ -17,7 +17,7 @@ from chronex.daemon.condition_watch import ConditionWatch
 from chronex.daemon.executor import Executor
 from chronex.daemon.function_guard import FunctionGuard
 from chronex.daemon.log_handlers import log_event
-from chronex.daemon.periodic_tasks import PeriodicTask, PeriodicTasks
+from chronex.daemon.periodic_tasks import Faults, PeriodicTask, PeriodicTasks
 from chronex.daemon.registration import (
     RENEW_S,
     NodeTroubles,
@@ -90,10 +90,12 @@ class Daemon:
         self.store = store
         self.engine = engine
         self.clock = run_context.clock
-        self.notes = JournalNotes(store, self.clock)
+        self.faults = Faults()
+        self.faults.on_fault = self._note_fault
+        self.notes = JournalNotes(store, self.clock, self.faults)
         self.away = StoreAway(self.clock, self.notes, lambda: self.registration.is_shared)
         self.troubles = NodeTroubles(self.clock, self._publish_troubles)
-        self.registration = Registration(store, node, self.clock, self._described)
+        self.registration = Registration(store, node, self.clock, self._described, self.faults)
         self.registration.on_trusted, self.registration.on_silence = self._renew_trust, self._take_over_again
         if isinstance(store, FailsOver):
             store.on_went_back = self._went_back
@@ -104,7 +106,7 @@ class Daemon:
         engine.has_secret = partial(has_secret, inheritance=run_context.inheritance)
         engine.read_clock, engine.pace = self.clock.wall_ms, settings.catch_up
         runner = None if keepers is None else KeptCommands(keepers, run_context)
-        self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls, runner)
+        self.executor = Executor(store, engine, run_context, settings, self.fail, self.calls, runner, self.faults)
         self.executor.on_process_stopped = self._take_over_again
         self.guard = FunctionGuard(self.executor) if node.lease_ms else None
         self.has_failed = self._is_refused_stopping = False
@@ -165,6 +167,9 @@ class Daemon:
         if self.is_at_work:
             self.notes.beside(self._publish_node(), "the record of this node")  # else the next heartbeat tells it
 
+    def _note_fault(self, what: str, fault: str) -> None:
+        self.troubles.begin(TroubleCode.FAULT, f"{what}: {fault}", what)
+
     def _note_periodic_task(self, name: str, data: dict[str, Any]) -> None:
         task = str(data["chore"])
         if name == "ChoreFailed":
@@ -207,7 +212,11 @@ class Daemon:
         self.notes.beside(self._stop_as_asked(on_refused, on_nothing or self.stop), "a stop as it was asked for")
 
     async def _stop_as_asked(self, on_refused: Callable[[], None], on_nothing: Callable[[], None]) -> None:
-        asked = await self.registration.asked_to_stop()
+        try:
+            asked = await self.registration.asked_to_stop()
+        except Exception as fault:  # a signal is not to be in vain
+            self.faults.note("how it is asked to stop", fault)
+            asked = None
         if asked is None:
             on_nothing()
         elif asked.stop_mode == RESTART:
@@ -316,8 +325,8 @@ class Daemon:
         await self._finish()
 
     async def _begin(self, *, once: bool) -> None:
-        """Record this node, then take up what dead nodes left. A shared store that is busy is waited for."""
-        told = self.away.begin, None if once or not self.registration.is_shared else self._stopping
+        """Record this node, then take up what dead nodes left. A store that is full, or away, is waited for."""
+        told = self.away.begin, None if once else self._stopping
         if not self.registration.is_shared:  # the clock of a database is no machine's to set
             self.clock_follower.check_set_back()
         nodes = await until_taken(lambda: self.store.view_async(lambda tx: Reading(tx).nodes()), *told)
@@ -449,7 +458,7 @@ class Daemon:
         if self._conditions is None:
             executor = self.executor
             self._conditions = ConditionWatch(
-                self.store, self.engine, executor.run_context, executor.threads, self._woken.set
+                self.store, self.engine, executor.run_context, executor.threads, self._woken.set, self.faults
             )
         return self._conditions.begin(next_ms)
 

@@ -31,7 +31,7 @@ _SILENT_MS = round(3 * HEARTBEAT_S * 1000)
 def add_maintenance(daemon: Daemon, logs: LogDirectory, settings: SchedulerSettings) -> None:
     """Give the daemon its periodic tasks of maintenance, and let changed settings reach them."""
     retention = Retention(daemon.store, logs, settings, daemon.clock, daemon.age_ms)
-    channels = ChannelSender(daemon.store, daemon.executor.run_context, _sender(daemon), settings.smtp)
+    channels = ChannelSender(daemon.store, daemon.executor.run_context, _sender(daemon), settings.smtp, daemon.faults)
     sender_id = daemon.node.id if daemon.registration.is_shared else ""
     notifier = Notifier(daemon.store, daemon.executor.run_context, sender_id, channels)
     tasks = [notifier.periodic_task(), retention.periodic_task()]

@@ -1,15 +1,20 @@
-"""What a daemon does every few seconds beside its ticks: each task when it is due, never twice at once."""
+"""What a daemon does beside its ticks: some of it every few seconds, and what becomes of its own mistakes there."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+import logging
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from chronex.clock import Clock
+from chronex.daemon.log_handlers import log_event
 from chronex.errors import StoreUnavailableError
 
+log = logging.getLogger(__name__)
 # A task that takes longer is given up and tried again at its next time.
 LONGEST_RUN_S = 30.0
 ReportFn = Callable[[str, dict[str, Any]], None]
@@ -107,3 +112,45 @@ class PeriodicTasks:
 
 def _stays(task: PeriodicTask, but: str) -> bool:
     return bool(but) and (task.name == but or task.to_the_end)
+
+
+# -- mistakes of Chronex itself, met in work that nobody awaits: told when they are met, and the rest goes on --------
+#
+# A task takes its exception with it, and whoever waits for what the task was to do would wait without a word.
+
+
+class Faults:
+    """`on_fault` is given what had the fault, and the fault, each time."""
+
+    def __init__(self) -> None:
+        self.on_fault: Callable[[str, str], None] = lambda what, fault: None
+        self._last: dict[str, str] = {}  # by what had it
+
+    def note(self, what: str, fault: BaseException) -> None:
+        """One that is met again and again, by what is tried again every second, is logged once."""
+        words, place = words_of(fault), place_of(fault)
+        if self._last.get(what) != words:
+            self._last[what] = words
+            fields = {"what": what, "fault": words, "where": place, "so": "the rest goes on"}
+            log_event(log, "a fault of Chronex", fields, logging.ERROR)
+        self.on_fault(what, words)
+
+    def watched(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
+        """A task for work that nobody awaits; how it ends is noted where that is a fault."""
+        return asyncio.get_running_loop().create_task(self._do(work, what))
+
+    async def _do(self, work: Coroutine[Any, Any, None], what: str) -> None:
+        try:
+            await work
+        except Exception as fault:
+            self.note(what, fault)
+
+
+def words_of(fault: BaseException) -> str:
+    return f"{type(fault).__name__}: {fault}" if str(fault) else type(fault).__name__
+
+
+def place_of(fault: BaseException) -> str:
+    """The innermost line of it, for whoever reports it."""
+    frames = traceback.extract_tb(fault.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""

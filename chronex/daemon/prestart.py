@@ -16,6 +16,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from chronex.clock import Clock
+from chronex.daemon.periodic_tasks import Faults
 from chronex.engine import idempotency
 from chronex.engine.engine import Engine
 from chronex.engine.orders import Launch
@@ -127,8 +128,14 @@ class Prestart:
     """`guess` returns the launches of an instant, `request_of` what each would run."""
 
     def __init__(
-        self, runner: CommandRunner, clock: Clock, guess: Guess, request_of: Callable[[Launch], AttemptRequest]
+        self,
+        runner: CommandRunner,
+        clock: Clock,
+        guess: Guess,
+        request_of: Callable[[Launch], AttemptRequest],
+        faults: Faults | None = None,
     ) -> None:
+        self._faults = faults or Faults()
         self.runner = runner
         self.clock = clock
         self._guess = guess
@@ -147,7 +154,7 @@ class Prestart:
         if (
             at_ms is not None and at_ms - self.clock.wall_ms() > LEAD_MS
         ):  # else the instant comes before a child could be held
-            self._work = asyncio.get_running_loop().create_task(self._prestart_all(at_ms))
+            self._work = self._faults.watched(self._prestart_all(at_ms), "commands that are held for their instant")
 
     def take(self, request: AttemptRequest) -> HeldCommand | None:
         """The child that is held for this attempt, if it would run exactly this request and is alive."""

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from chronex import torture_settings
 from chronex.clock import SYSTEM_CLOCK, Clock
 from chronex.daemon.log_handlers import log_event
+from chronex.daemon.periodic_tasks import Faults
 from chronex.engine.commands.nodes import RESTART
 from chronex.engine.commands.trigger import start_jobs_of_boot
 from chronex.engine.membership import (
@@ -114,8 +115,16 @@ def _turn_ms(node: str) -> int:
 class Registration:
     """Writes the record of one node. `describe` adds what may change while it works."""
 
-    def __init__(self, store: Store, node: Node, clock: Clock, describe: Callable[[Node], Node]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        node: Node,
+        clock: Clock,
+        describe: Callable[[Node], Node],
+        faults: Faults | None = None,
+    ) -> None:
         self._store, self._clock, self._describe = store, clock, describe
+        self._faults = faults or Faults()
         self.node = node
         self.on_trusted: Callable[[int], None] = lambda sent_ms: None  # given the boot time of the sending
         self.on_silence: Callable[[], None] = lambda: None  # another node is silent for so long that it is given up
@@ -205,7 +214,7 @@ class Registration:
         is_soon = silent_ms is not None and silent_ms < now_ms + RENEW_MS
         if self.is_shared and silent_ms is not None and is_soon and (self._check is None or self._check.done()):
             pause_ms = max(0, silent_ms - now_ms) + _turn_ms(self.node.id)
-            self._check = asyncio.get_running_loop().create_task(self._check_after(pause_ms))
+            self._check = self._faults.watched(self._check_after(pause_ms), "the look at a node that is silent")
         return nodes
 
     async def _check_after(self, pause_ms: int) -> None:

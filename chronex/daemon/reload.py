@@ -82,7 +82,7 @@ class Reloader:
         self._requests: set[asyncio.Task[None]] = set()
 
         def on_request() -> None:
-            task = loop.create_task(self.reload("SIGHUP"))
+            task = self._daemon.faults.watched(self.reload("SIGHUP"), "the reload that a signal asked for")
             self._requests.add(task)
             task.add_done_callback(self._requests.discard)
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from chronex.clock import Clock
 from chronex.daemon.log_handlers import log_event
+from chronex.daemon.periodic_tasks import Faults
 from chronex.engine.engine import AttemptStart, Engine
 from chronex.errors import StaleClaimError, StoreError, StoreFullError, StoreUnavailableError
 from chronex.model.event import Event
@@ -110,8 +111,8 @@ class StoreRetry:
 class JournalNotes:
     """What a daemon tells of itself: events for the journal and the log, in their order."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: Store, clock: Clock, faults: Faults) -> None:
+        self._store, self._clock, self._faults = store, clock, faults
         self._under_way: set[asyncio.Task[None]] = set()
 
     def journal(self, name: str, data: dict[str, Any], *, use_reserve: bool = False) -> None:
@@ -138,8 +139,10 @@ class JournalNotes:
     async def _do(self, work: Coroutine[Any, Any, None], what: str) -> None:
         try:
             await work
-        except Exception as problem:
+        except StoreError as problem:
             log_event(log, "not written to the store", {"what": what, "reason": str(problem)}, logging.WARNING)
+        except Exception as problem:
+            self._faults.note(what, problem)
 
     async def all_noted(self) -> None:
         """Until everything that was told so far is in the store."""

@@ -230,13 +230,14 @@ class Keeper:
     def _enforce_trust(self) -> None:
         """Whatever became of the scheduler: past its time others begin its work anew, so here it must have ended."""
         assert self._trust is not None
+        # Before anything that may fail: it must go on being looked at.
+        asyncio.get_running_loop().call_later(_CHECK_S, self._enforce_trust)
         if self._is_past(self._trust.stop_ms):
             for kept in self._commands.values():
                 kept.discard(keeps_end=True)
                 kept.stop(CUT_OFF, "its machine was cut off from the store")
                 if self._is_past(self._trust.kill_ms):
                     kept.kill()
-        asyncio.get_running_loop().call_later(_CHECK_S, self._enforce_trust)
 
     def _broadcast(self, message: Message) -> None:
         for client in self._clients:

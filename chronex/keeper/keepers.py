@@ -265,7 +265,8 @@ class Keepers:
 
     def link_of(self, attempt_id: str, process: ProcessIdentity) -> KeeperLink | None:
         """The living keeper that has it, as far as can be said while it runs."""
-        return next((link for link in self.others.values() if link.may_have(attempt_id, process)), None)
+        links = (*self.others.values(), *([self.ready] if self.ready is not None else []))
+        return next((link for link in links if link.may_have(attempt_id, process)), None)
 
     def end_from_file(self, attempt_id: str, process: ProcessIdentity) -> Ended | None:
         """How it ended, by the file of a keeper that is gone."""

@@ -351,6 +351,7 @@ class TroubleCode(StrEnum):
     HEARTBEAT_FAILS = "heartbeat_fails"
     CHORE_FAILS = "chore_fails"
     SPANS_FAIL = "spans_fail"
+    FAULT = "fault"
 
     # Of telling people.
     CHANNEL_FAILS = "channel_fails"

@@ -118,20 +118,36 @@ class LogDirectory:
         self._absolute = os.path.abspath(path)
         try:
             _make_private(path)
-            self._descriptor = os.open(path, os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_RDONLY)
+            self._descriptor = self._opened()
         except OSError as problem:
             why = (problem.strerror or str(problem)).lower()
             raise LogDirectoryError(f"{path} cannot hold logs: {why}; move it away, and it is made") from problem
-        self._refuse_if_open_to_others()
 
-    def _refuse_if_open_to_others(self) -> None:
-        found = os.fstat(self._descriptor)
+    def _opened(self) -> int:
+        """A descriptor of what is there now; LogDirectoryError where others may write or read in it."""
+        descriptor = os.open(self._absolute, os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_RDONLY)
+        found = os.fstat(descriptor)
         if found.st_uid == os.geteuid() and not found.st_mode & 0o077:
-            return
-        self.close()
+            return descriptor
+        os.close(descriptor)
         if found.st_uid != os.geteuid():
             raise LogDirectoryError(f"{self.path} belongs to another user; choose a directory of your own")
         raise LogDirectoryError(f"{self.path} is open to other users; run: chmod 700 {self.path}")
+
+    def _held(self, *, makes: bool = False) -> int:
+        """The directory, wherever it was moved to. Where it was removed: the one that took its place, or is made now.
+
+        Else no output could be kept until the next start. A store that is gone as a whole is not made again.
+        """
+        if os.fstat(self._descriptor).st_nlink == 0:
+            if makes:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(self._absolute, 0o700)
+            with contextlib.suppress(FileNotFoundError):
+                opened = self._opened()
+                os.dup2(opened, self._descriptor, inheritable=False)  # a thread may be about to use that number
+                os.close(opened)
+        return self._descriptor
 
     def create(self, attempt_id: str) -> tuple[str, int]:
         """A new private file for the attempt, and its name. What lies in its place is left alone and not followed."""
@@ -140,7 +156,7 @@ class LogDirectory:
         for number in range(1, 10):
             name = f"{attempt_id}.log" if number == 1 else f"{attempt_id}.{number}.log"
             try:
-                descriptor = os.open(name, _CREATE, 0o600, dir_fd=self._descriptor)
+                descriptor = os.open(name, _CREATE, 0o600, dir_fd=self._held(makes=True))
             except FileExistsError:
                 continue
             if os.fstat(descriptor).st_mode & 0o777 != 0o600:  # the umask took the owner's bits away
@@ -164,7 +180,7 @@ class LogDirectory:
         if not _LOG_NAME.fullmatch(name):
             raise LogDirectoryError(f"{name[:60]!r} is not the name of a log")
         try:
-            descriptor = os.open(name, flags | _REOPEN, dir_fd=self._descriptor)
+            descriptor = os.open(name, flags | _REOPEN, dir_fd=self._held())
         except FileNotFoundError:
             return None
         except OSError as problem:
@@ -180,7 +196,7 @@ class LogDirectory:
         if not _LOG_NAME.fullmatch(name):
             raise LogDirectoryError(f"{name[:60]!r} is not the name of a log")
         try:
-            os.unlink(name, dir_fd=self._descriptor)
+            os.unlink(name, dir_fd=self._held())
         except FileNotFoundError:
             return False
         return True
@@ -188,7 +204,7 @@ class LogDirectory:
     def untouched_since(self, before_s: float, most: int) -> list[str]:
         """Logs that were not written to since `before_s`, a few of them; other files are not ours to speak of."""
         found: list[str] = []
-        with os.scandir(self._descriptor) as entries:
+        with os.scandir(self._held()) as entries:
             for entry in entries:
                 if len(found) >= most:
                     break

@@ -136,6 +136,10 @@ async def _printed(name: str, command: str, inheritance: Inheritance) -> str | N
     except asyncio.CancelledError:
         _end(process)  # and with it the thread
         raise
+    except RuntimeError:  # no thread can be started: the machine's processes are used up
+        _end(process)
+        process.communicate()
+        return NotStarted(f"the secret {_shown(name)}: no thread can be started for what its command prints")
     if len(output) > MOST_BYTES:
         return NotStarted(f"the secret {_shown(name)}: its command printed more than {MOST_BYTES} bytes")
     if code is None:

@@ -64,7 +64,11 @@ class SideThreads:
             loop = asyncio.get_running_loop()
             answer: asyncio.Future[T] = loop.create_future()
             thread = threading.Thread(target=self._run, args=(work, loop, answer), name="chronex-look", daemon=True)
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError:  # the machine's processes are used up
+                self._free.release()
+                raise NoAnswerError("no thread can be started to look") from None
             try:
                 return await asyncio.wait_for(answer, seconds)
             except TimeoutError:

@@ -57,6 +57,11 @@ _OF_NODES: dict[TroubleCode, tuple[Severity, str, str]] = {
     TroubleCode.HEARTBEAT_FAILS: (Severity.WARNING, "the heartbeat is not heard: {detail}", ""),
     TroubleCode.CHORE_FAILS: (Severity.WARNING, "a chore of the daemon fails: {detail}", ""),
     TroubleCode.SPANS_FAIL: (Severity.WARNING, "spans are not taken: {detail}", ""),
+    TroubleCode.FAULT: (
+        Severity.ERROR,
+        "a fault of Chronex: {detail}",
+        "please report it; the log says where it was",
+    ),
 }
 
 

@@ -7,6 +7,7 @@ whether the processes of the others live.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import time
@@ -16,7 +17,7 @@ from types import TracebackType
 
 import msgspec
 
-from chronex.errors import StoreInUseError, StoreNamespaceError
+from chronex.errors import StoreFullError, StoreInUseError, StoreNamespaceError
 from chronex_store.directory_checks import DAEMON_LOCK_FILE, ENGINES_LOCK_FILE, check_file, open_private
 
 # An engine that is the first one writes its name, which takes no time that could be seen.
@@ -73,8 +74,7 @@ def acquire_daemon_lock(directory: Path) -> DaemonLock:
     try:
         _lock_exclusive(descriptor)
         was_abandoned = os.fstat(descriptor).st_size > 0
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, msgspec.json.encode(this_process()), 0)
+        _name_holder(descriptor)
     except BlockingIOError:
         os.close(descriptor)
         holder = lock_holder(directory)
@@ -86,6 +86,18 @@ def acquire_daemon_lock(directory: Path) -> DaemonLock:
         os.close(descriptor)
         raise
     return DaemonLock(descriptor, was_abandoned)
+
+
+def _name_holder(descriptor: int) -> None:
+    """Written before the rest is cut off: where the disk is full, it is still to be seen that the last one died."""
+    name = msgspec.json.encode(this_process())
+    try:
+        os.pwrite(descriptor, name, 0)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise StoreFullError("the disk is full, so the store cannot be opened; free some space") from error
+    os.ftruncate(descriptor, len(name))
 
 
 def _lock_exclusive(descriptor: int) -> None:
@@ -133,8 +145,7 @@ def _share(descriptor: int) -> None:
     for _ in range(_TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, msgspec.json.encode(this_process()), 0)
+            _name_holder(descriptor)
             # The kernel may let another one in between the two locks: the caller reads who is named in the end.
         except BlockingIOError:
             pass

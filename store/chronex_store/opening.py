@@ -15,7 +15,7 @@ from uuid import uuid4
 from chronex.errors import StoreRefusedError
 from chronex.text.terminal import utf8_sentence
 from chronex_store.lmdb_store import LmdbStore
-from chronex_store.postgres.pg_address import PostgresAddress, is_postgres, read_address
+from chronex_store.postgres.pg_address import PostgresAddress, read_address
 
 if TYPE_CHECKING:
     from chronex_store.postgres.pg_store import PostgresStore
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 StoreLocation = Path | PostgresAddress
 OpenedStore: TypeAlias = "LmdbStore | PostgresStore"
 STATE_VARIABLE = "CHRONEX_STATE_DIR"
+_DATABASES = ("postgresql", "postgres")
 # One slash too few, or as libpq writes it in a string of its own; as a directory it would be shown with its password.
 _NEARLY_AN_ADDRESS = r"(?i)postgres(ql)?:|(host|hostaddr|port|dbname|user|password|service) *="
 # A name and a password before a host, whatever is wrong before them.
@@ -31,7 +32,8 @@ _CREDENTIALS = r"(?s):.*@"
 
 def read_location(text: str) -> StoreLocation:
     """The place that a user named."""
-    return read_address(text) if is_postgres(text) else Path(text)
+    scheme = _scheme_of(text)
+    return Path(text) if scheme is None or scheme.lower() not in _DATABASES else read_address(text)
 
 
 def problem_of_store_name(text: str, source: str) -> str:
@@ -40,7 +42,7 @@ def problem_of_store_name(text: str, source: str) -> str:
     if not text:
         return f"{source} is empty; name a directory or a postgresql:// address"
     scheme = _scheme_of(text)
-    if scheme is not None and not is_postgres(text):
+    if scheme is not None and scheme.lower() not in _DATABASES:
         return f"{source} is a {scheme} address, and a store is a directory or a postgresql:// address"
     if scheme is not None:
         return ""

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chronex.clock import SystemClock
-from chronex.daemon import loop, store_writes
+from chronex.clock import SystemClock, wall_ms
+from chronex.daemon import loop, registration, store_writes
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.daemon.wakeups import LONGEST_BETWEEN_CHECKS_MS
+from chronex.engine.update import apply_jobs
 from chronex.errors import StoreFullError
 from chronex.model.job import Call, Job, Task
 from chronex.model.policies import OverlapPolicy
@@ -46,6 +47,7 @@ class Cramped(MemoryStore):
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_writes, "FULL_PAUSE_S", 0.01)
     monkeypatch.setattr(loop, "FULL_PAUSE_S", 0.01)
+    monkeypatch.setattr(registration, "_AGAIN_S", 0.01)
 
 
 def job(schedule: str, **more: Any) -> Job:
@@ -85,6 +87,20 @@ async def test_nothing_is_claimed_until_there_is_room_and_it_is_told_once(caplog
         engine.apply([first, job("@every 50ms {max:1}")])
         store.is_full = True
         await until_async(lambda: "StoreRoomLow" in caplog.messages, "the news that the store is full")
+        await refused(store, 5)
+        assert begun(store) == []
+        store.is_full = False
+        await until_async(lambda: OccurrenceState.COMPLETED in [o.state for o in begun(store)], "a completed run")
+    assert (caplog.messages.count("StoreRoomLow"), caplog.messages.count("StoreRoomBack")) == (1, 1)
+
+
+async def test_one_that_begins_while_the_store_is_full_waits_for_room(caplog: pytest.LogCaptureFixture) -> None:
+    """It ended, and where no service manager starts it again nobody scheduled any more."""
+    caplog.set_level("INFO", "chronex")
+    store = Cramped()
+    apply_jobs(store, [job("@every 50ms {max:1}")], wall_ms())
+    store.is_full = True
+    async with EmbeddedEngine(store, calls={"work": lambda _: None}):
         await refused(store, 5)
         assert begun(store) == []
         store.is_full = False

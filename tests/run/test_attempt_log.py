@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import shutil
 import stat
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from chronex.run.attempt_log import (
     BoundedLog,
     LogDirectory,
     LogReader,
+    LogSummary,
     Redactor,
 )
 from chronex.run.environment import Inheritance
@@ -191,6 +193,41 @@ def test_a_log_goes_on_after_its_daemon_died(logs: LogDirectory, before: int) ->
     kept = read(logs, second.finish().name)
     assert kept.startswith(data[:500])
     assert data.endswith(kept[-400:])
+
+
+def test_a_directory_that_is_removed_while_it_is_held_is_made_again(logs: LogDirectory) -> None:
+    """All output of all runs was lost, without a word, until the next start of scheduler and keeper."""
+    before, other = BoundedLog(logs, ID), LogDirectory(logs.path)
+    before.write(b"goes with the directory")
+    shutil.rmtree(logs.path)
+    assert other.remove(f"{ID}.log") is False
+    assert not logs.path.exists(), "only a log makes it"
+    log = BoundedLog(logs, ID)
+    log.write(b"kept")
+    assert (log.finish().error, (logs.path / f"{ID}.log").read_bytes()) == ("", b"kept")
+    assert logs.path.stat().st_mode & 0o777 == 0o700
+    assert other.untouched_since(2**33, 10) == [f"{ID}.log"], "who held it too finds the new one"
+    before.finish()
+    other.close()
+
+
+def test_a_directory_that_was_moved_is_not_made_again(logs: LogDirectory) -> None:
+    moved = logs.path.rename(logs.path.with_name("moved"))
+    log = BoundedLog(logs, ID)
+    log.write(b"kept")
+    log.finish()
+    assert (moved / f"{ID}.log").read_bytes() == b"kept"
+    assert not logs.path.exists()
+
+
+def test_a_store_that_was_removed_is_not_made_again(tmp_path: Path) -> None:
+    logs = LogDirectory(tmp_path / "store" / "logs")
+    shutil.rmtree(tmp_path / "store")
+    log = BoundedLog(logs, ID)
+    log.write(b"lost")
+    assert log.finish() == LogSummary(dropped=4, error="output could not be kept: No such file or directory")
+    assert not (tmp_path / "store").exists()
+    logs.close()
 
 
 def test_a_disk_that_refuses_loses_output_but_raises_nothing(logs: LogDirectory) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from chronex.model import AttemptState
 from chronex.run import EndReason, Hooks, LogDirectory, RunContext, run_attempt, secret_values
-from tests.kit.waits import until_async
+from tests.kit.waits import is_gone, until_async
+from tests.run.conftest import forbid_threads
 from tests.run.requests import outcome, output, request
 
 SECRET = "hunter2-and-more"
@@ -113,3 +114,17 @@ async def test_what_is_canceled_meanwhile_does_not_begin(logs: LogDirectory, tmp
     hooks.cancellation.request("asked to")
     result = await run_attempt(asked, hooks, context(logs))
     assert (result.state, ran.exists()) == (AttemptState.CANCELED, False)
+
+
+async def test_where_no_thread_can_be_started_a_command_that_prints_a_secret_is_ended_and_it_says_so(
+    logs: LogDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was an error that nobody expects: the attempt never ended, and that command went on."""
+    pid = tmp_path / "pid"
+    source = f"command:echo $$ > {pid}; exec sleep 100"
+    with monkeypatch.context() as patched:
+        forbid_threads(patched)
+        result = await outcome(context(logs), "true", secrets=("S",), secret_sources={"S": source})
+    assert result.error == "the secret 'S': no thread can be started for what its command prints"
+    assert result.retryable
+    assert not pid.exists() or not pid.read_text() or is_gone(int(pid.read_text()))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from chronex_store.opening import OpenedStore, StoreLocation
 
 _POLL_S = 0.2
+_CUT = b" bytes of output dropped here ---"
 _KINDS = ("occ_", "run_", "attempt_")
 # The latest occurrences may all have been skipped; the search for one that ran ends after this many.
 _MOST_WITHOUT_OUTPUT = 1000
@@ -235,12 +236,16 @@ def _print_all(reader: LogReader, attempts: list[Attempt], options: LogsOptions)
             out(paint(f"== {_heading(attempt)} ==", "bold"))
         found = _whole(reader, attempt)
         _write(_tail(found, options.lines), raw=options.raw)
-        if attempt.log_bytes and not found and attempt.state is not AttemptState.RUNNING:
+        if attempt.log_dropped and _CUT not in found and (found or not attempt.log_bytes):
+            code = 1
+            lost = f"{rough_size(attempt.log_dropped)} of its output could not be kept"
+            err(terminal_safe(f"{_heading(attempt)}; {lost}: the scheduler's log says why"))
+        elif attempt.log_bytes and not found and attempt.state is not AttemptState.RUNNING:
             code = 1
             size = rough_size(attempt.log_bytes)
             gone = f"its log of {size} is not here: it was removed, or stayed with another store"
             err(terminal_safe(f"{_heading(attempt)}; {gone}"))
-        if not attempt.log_bytes and attempt.state is not AttemptState.RUNNING and len(attempts) == 1:
+        elif not attempt.log_bytes and attempt.state is not AttemptState.RUNNING and len(attempts) == 1:
             more = words_beyond(attempt.reason, attempt.error)
             err(terminal_safe(f"{_heading(attempt)}; no output{f': {more}' if more else ''}"))
     return code

@@ -94,6 +94,22 @@ def test_a_log_that_is_not_there_any_more_is_told(
     assert "is not here: it was removed, or stayed with another store" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("kept", [b"", b"the beginning\n"], ids=["none of it", "its beginning"])
+def test_output_that_could_not_be_kept_is_told(past: Past, capsys: pytest.CaptureFixture[str], kept: bytes) -> None:
+    """The disk was full: it was told as a command without output, and its beginning as all of it."""
+    with LmdbStore.open(past.place) as store:
+        done = store.view(lambda tx: Reading(tx).occurrences("hello"))[1]
+        (attempt,) = store.view(lambda tx: Reading(tx).attempts("hello", done.nominal_ms))
+        cut = replace(attempt, log_bytes=len(kept), log_dropped=2_000)
+        store.update(lambda tx: Records(tx, 0).put(cut))
+    (past.place / "logs" / attempt.log_path).write_bytes(kept)
+    assert run_logs(*logs(past, done.id), follow=False) == 1
+    told = capsys.readouterr()
+    assert told.out.encode() == kept
+    assert "; 2.0KiB of its output could not be kept: the scheduler's log says why" in told.err
+    assert "no output" not in told.err
+
+
 def test_a_copy_of_a_shared_store_shows_what_that_had_of_a_log(
     past: Past, capsys: pytest.CaptureFixture[str]
 ) -> None:
