@@ -10,12 +10,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
 
-from tests.kit.source_trees import syntax_of
+from tests.kit.source_trees import nodes_of
 
 ROOT = Path(__file__).parent.parent
 TREES = ("chronex", "store/chronex_store", "chronex_tui")
@@ -135,10 +135,9 @@ class Source:
     def text(self) -> str:
         return (ROOT / self.path).read_text()
 
-    @cached_property
+    @property
     def nodes(self) -> list[ast.AST]:
-        """Read by whoever runs these tests: every worker collects this file, and one of them needs the trees."""
-        return [node for node in ast.walk(syntax_of(ROOT / self.path)) if isinstance(node, LOOKED_AT)]
+        return _all_nodes()[ROOT / self.path]
 
 
 def _source(path: Path) -> Source:
@@ -149,6 +148,12 @@ def _source(path: Path) -> Source:
 
 SOURCES = [_source(path) for tree in TREES for path in sorted((ROOT / tree).rglob("*.py"))]
 MODULES = {source.module for source in SOURCES}
+
+
+@cache
+def _all_nodes() -> dict[Path, list[ast.AST]]:
+    """Read by whoever runs these tests: every worker collects this file, and one of them needs the trees."""
+    return nodes_of((ROOT / source.path for source in SOURCES), LOOKED_AT)
 
 
 def package_of(module: str) -> str:

@@ -273,11 +273,11 @@ class Lifecycle:
         return True
 
     def _next_fence(self, job_id: str) -> int:
-        job = self.records.job(job_id)
-        if job is None:
+        progress = self.records.job_progress(job_id)
+        if progress is None:
             return 0
-        fence = job.progress.fence + 1
-        self.records.put(replace(job.progress, fence=fence))
+        fence = progress.fence + 1
+        self.records.put(replace(progress, fence=fence))
         return fence
 
     def retry_now(self, run: Run) -> None:

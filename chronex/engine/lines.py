@@ -340,11 +340,14 @@ class Turns:
             answer = answer._replace(reason=Reason(ReasonCode.NO_NODE, lacking))
         if answer.verdict is Verdict.START and occurrence.behind and job.overlap is OverlapPolicy.SKIP:
             answer = overlap_on_time(occurrence, self._ran_before(occurrence))
-        if answer.verdict is not Verdict.START:
-            return TurnAnswer(answer, None, is_behind)
-        return self._in_line(job, occurrence, answer, waiting)._replace(is_behind=is_behind)
+        wait = None
+        if answer.verdict is Verdict.START:
+            answer, wait = self._in_line(job, occurrence, answer, waiting)
+        return TurnAnswer(answer, wait, is_behind)
 
-    def _in_line(self, job: Job, occurrence: Occurrence, answer: Admission, waiting: int) -> TurnAnswer:
+    def _in_line(
+        self, job: Job, occurrence: Occurrence, answer: Admission, waiting: int
+    ) -> tuple[Admission, LineWait | None]:
         """It could start but for its conditions, its groups, the pace of catch-up, or the pool."""
         now_ms, found = self.records.now_ms, self.found.get(job.id)
         if is_met(job, occurrence, found, now_ms):
@@ -352,13 +355,9 @@ class Turns:
         else:
             answer = until_met(job, occurrence, found, now_ms)
             if answer.verdict is Verdict.SKIP:
-                return TurnAnswer(answer)
+                return answer, None
             wait = self.lines.conditions(job, occurrence, answer.reason)
-        return (
-            TurnAnswer(answer)
-            if wait is None
-            else TurnAnswer(wait_in_line(job, occurrence, wait.reason, waiting), wait)
-        )
+        return answer if wait is None else wait_in_line(job, occurrence, wait.reason, waiting), wait
 
     def _is_past_in_the_way(self, job: Job, running: list[Occurrence]) -> bool:
         """Whether the one in the way is there because the job makes up for what it missed.

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from chronex.decision import ALGORITHM, make_spread
@@ -47,7 +48,7 @@ NOT_STARTABLE = frozenset({ReasonCode.UNSCHEDULABLE, ReasonCode.BLACKOUT})
 CATCHING_UP = (RecoveryStrategy.EXECUTE_ALL, RecoveryStrategy.BOUNDED)
 
 
-class Limits(NamedTuple):
+class Limits(Struct, frozen=True, gc=False):
     """How many more missed instants may run, and how many that do not run have records of their own."""
 
     catch_up: int = MOST_CATCH_UP
@@ -57,7 +58,7 @@ class Limits(NamedTuple):
 _USUAL = Limits()
 
 
-class InstantOutcome(NamedTuple):
+class InstantOutcome(Struct, frozen=True, gc=False):
     """What becomes of one missed instant. `span` is what a compressed run covers."""
 
     nominal_ms: int
@@ -88,7 +89,7 @@ def is_missed(outcome: InstantOutcome) -> bool:
     return not outcome.runs and outcome.reason.code not in NOT_STARTABLE
 
 
-class Plan(NamedTuple):
+class Plan(Struct, frozen=True, gc=False):
     planned: tuple[Planned, ...]
     older: MissedSpan | None
     cursor_ms: int
@@ -99,7 +100,7 @@ class Plan(NamedTuple):
     passed_over: MissedSpan | None = None
 
 
-class _Outcomes(NamedTuple):
+class _Outcomes(Struct, frozen=True, gc=False):
     """The outcomes of instants in order, the span before them that is too long to list, and how far they reach."""
 
     listed: list[InstantOutcome]
@@ -155,6 +156,8 @@ def _backlog_begin(job: Job, cursor: int, awake_since_ms: int) -> int:
 
 def _passed_over(job: Job, schedule: Schedule, cursor: int, begin: int) -> MissedSpan | None:
     """Those before a backlog, where they have no outcome yet: they follow what was decided before a step back."""
+    if begin <= cursor:
+        return None
     decided = [last for first, last in job.progress.decided if first < begin and last > cursor]
     cursor = max((cursor, *decided))
     if begin <= cursor or job.progress.begun_ms is None:
@@ -225,7 +228,7 @@ def blackouts_of(job: Job) -> tuple[JobCalendar, ...]:
 
 def blackout_at(job: Job, ms: int) -> Reason | None:
     """The blackout that is on at this instant; None where what is due may start."""
-    calendars = blackouts_of(job)
+    calendars = blackouts_of(job) if job.calendars is not None else ()
     found = calendar_on(calendars, ms, load_zone(job.timezone)) if calendars else None
     return None if found is None else Reason(ReasonCode.BLACKOUT, found.name)
 
@@ -256,7 +259,7 @@ def _planned(job: Job, outcome: InstantOutcome, now_ms: int, awake_since_ms: int
         created_ms=now_ms,
     )
     if outcome.runs and due.impossible is not None:
-        return Planned(occurrence, outcome._replace(runs=False, reason=due.impossible))
+        return Planned(occurrence, replace(outcome, runs=False, reason=due.impossible))
     return Planned(occurrence, outcome)
 
 
@@ -454,7 +457,7 @@ class NoChance:
 NO_CHANCE = NoChance()
 
 
-class DueTime(NamedTuple):
+class DueTime(Struct, frozen=True, gc=False):
     """When an occurrence may start. `impossible` is the reason where no start satisfies its spread, or a blackout is
     on."""
 

@@ -292,9 +292,14 @@ class JobDefinition(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=T
     @property
     def functions(self) -> tuple[str, ...]:
         """The Python functions that its tasks and hooks call: who runs the job must have all of them."""
-        called = [task.run for task in self.tasks if type(task.run) is Call]
-        called += [hook for hook in (self.on_start, self.on_complete) if type(hook) is Call]
-        return tuple(dict.fromkeys(one.target for one in called)) if called else ()
+        called: list[str] = []
+        for task in self.tasks:  # asked twice for every start, and most jobs call none
+            if type(task.run) is Call:
+                called.append(task.run.target)
+        for hook in (self.on_start, self.on_complete):
+            if type(hook) is Call:
+                called.append(hook.target)
+        return tuple(dict.fromkeys(called)) if called else ()
 
     @property
     def secret_sources(self) -> tuple[str, ...]:
@@ -399,7 +404,7 @@ class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
 
     def was_paused_at(self, ms: int) -> bool:
         """Does `ms` lie in a pause, over or not? What was due then is skipped, whenever it is planned."""
-        if any(begin <= ms < end for begin, end in self.pauses):
+        if self.pauses and any(begin <= ms < end for begin, end in self.pauses):
             return True
         if self.paused_from_ms is None or ms < self.paused_from_ms:
             return False
@@ -417,7 +422,7 @@ class JobProgress(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=Tru
 
     def was_decided(self, nominal_ms: int) -> bool:
         """Was this instant decided before the clock was set back? Its record may have gone with old history."""
-        return any(begin < nominal_ms <= end for begin, end in self.decided)
+        return bool(self.decided) and any(begin < nominal_ms <= end for begin, end in self.decided)
 
 
 NO_PROGRESS = JobProgress()

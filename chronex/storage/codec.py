@@ -41,8 +41,8 @@ from chronex.storage.ports import MAX_VALUE_BYTES
 RECORD_VERSION = 1
 HEADER = Layout(">BII")
 _SUMMED = 5  # bytes of the header, version and length, that the checksum covers
+_LARGEST_PAYLOAD = MAX_VALUE_BYTES - HEADER.size
 _pack_summed = Layout(">BI").pack
-_pack_header = HEADER.pack
 _unpack_header = HEADER.unpack_from
 
 TYPES: dict[bytes, type[Record]] = {
@@ -147,12 +147,12 @@ def decode(key: bytes, raw: bytes) -> Record:
 def with_header(key: bytes, payload: bytes) -> bytes:
     """The payload as it is stored under `key`; RecordTooLargeError over 64 KiB."""
     size = len(payload)
-    if size + HEADER.size > MAX_VALUE_BYTES:
+    if size > _LARGEST_PAYLOAD:
         raise RecordTooLargeError(
             f"a record of {size} bytes is over the limit of {MAX_VALUE_BYTES}; keep large data in files"
         )
-    checksum = crc32(payload, crc32(key + _pack_summed(RECORD_VERSION, size)))
-    return _pack_header(RECORD_VERSION, size, checksum) + payload
+    summed = _pack_summed(RECORD_VERSION, size)
+    return summed + crc32(payload, crc32(key + summed)).to_bytes(4, "big") + payload
 
 
 def payload_of(key: bytes, raw: bytes) -> bytes:

@@ -68,6 +68,7 @@ _JOB_NAME = "job"
 _kept = lru_cache(maxsize=4096)
 
 
+@_kept
 def instant(ms: int) -> bytes:
     return (ms + _OFFSET).to_bytes(8, "big")
 
@@ -296,7 +297,7 @@ _KEYS: dict[type, Callable[[Any], bytes]] = {
 
 def index_keys(key: bytes, record: Record) -> tuple[bytes, ...]:
     """Every index entry that must stand for `record`."""
-    find = _INDEXED.get(type(record))
+    find = INDEXED.get(type(record))
     return find(key, record) if find is not None else ()
 
 
@@ -365,7 +366,7 @@ def _idempotency_indexes(key: bytes, idempotency: Idempotency) -> tuple[bytes, .
     return (timed(EXPIRY, idempotency.expires_ms, key),)
 
 
-_INDEXED: dict[type, Callable[[bytes, Any], tuple[bytes, ...]]] = {
+INDEXED: dict[type, Callable[[bytes, Any], tuple[bytes, ...]]] = {
     Job: _job_indexes,
     JobProgress: _progress_indexes,
     Occurrence: _occurrence_indexes,

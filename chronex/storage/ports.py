@@ -75,6 +75,16 @@ class OwnerCounts(ABC):
         """How many rows there are up to `limit`, as it was at some moment of the transaction."""
 
 
+class KeyCounts(ABC):
+    """A transaction that counts rows at once, as they are now, without their values."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def count_keys(self, prefix: bytes, limit: int) -> int:
+        """How many rows there are below `prefix`, counted up to `limit`."""
+
+
 class HeldGroups(ABC):
     """An update of a shared store, which may decide about some groups and has to leave the others to others."""
 

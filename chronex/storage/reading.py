@@ -15,24 +15,30 @@ from chronex.model.records import Idempotency, Node, Quarantined, Record, TaskSt
 from chronex.model.states import OccurrenceState
 from chronex.storage import keys
 from chronex.storage.codec import decode
-from chronex.storage.ports import SCAN_LIMIT, ClaimedDue, OwnerCounts, ReadTransaction
+from chronex.storage.ports import SCAN_LIMIT, ClaimedDue, KeyCounts, OwnerCounts, ReadTransaction
 from chronex.storage.scopes import HELD_ELSEWHERE_MS
 
 R = TypeVar("R", bound=Record)
 
 # A scan without an end, for what is bounded by the pools of the nodes.
 EVERYTHING = 1_000_000_000
+_UNREAD = object()
+_FALLING_DUE = (JobProgress, Occurrence, Run)
 
 
 class RecordCache:
     """What one update has read or changed: a known record is not read again, a changed one is written once."""
 
-    __slots__ = ("changed", "has_quarantine", "jobs", "known")
+    __slots__ = ("changed", "due", "empty", "has_quarantine", "jobs", "known")
 
     def __init__(self) -> None:
         # None stands for a key under which there is nothing. `Any`, because the key says of which type a record is.
         self.known: dict[bytes, Any] = {}
         self.changed: dict[bytes, Record] = {}
+        # Entries of the index of what is due that are to come (True) or to go.
+        self.due: dict[bytes, bool] = {}
+        # By the tags of indexes: whether nothing at all stands there, as far as that was asked.
+        self.empty: dict[bytes, bool] = {}
         # Jobs, each joined of the two records in `known`, as they are now.
         self.jobs: dict[str, Job] = {}
         # Whether anything is quarantined at all; None before that was asked.
@@ -41,9 +47,8 @@ class RecordCache:
     def keep(self, key: bytes, record: Record) -> None:
         """What is under `key` from now on."""
         self.known[key] = record
-        if isinstance(record, JobProgress):  # each start changes it several times, and asks for the job in between
-            if (joined := self.jobs.get(record.job)) is not None:
-                self.jobs[record.job] = replace(joined, progress=record)
+        if isinstance(record, JobProgress):
+            self.jobs.pop(record.job, None)
         elif isinstance(record, Job):
             self.jobs.pop(record.id, None)
 
@@ -77,6 +82,10 @@ class Reading:
         if cache is not None:
             cache.jobs[job] = joined
         return joined
+
+    def job_progress(self, job: str) -> JobProgress | None:
+        """How far a job has come, for those who do not ask for its definition."""
+        return self.get(keys.job_progress_key(job), JobProgress)
 
     def job_version(self, job: str, version: int) -> Job | None:
         found = self.get(keys.job_version_key(job, version), JobVersion)
@@ -189,13 +198,16 @@ class Reading:
 
     def due(self, until_ms: int, limit: int = SCAN_LIMIT) -> list[JobProgress | Occurrence | Run]:
         """What the engine must decide by `until_ms`, the earliest first."""
-        due = [key for key, _ in self.tx.scan(keys.DUE, None, limit) if keys.instant_of(key) <= until_ms]
+        self._write_changed()
+        later = keys.timed(keys.DUE, until_ms + 1, b"")
+        due = [key for key, _ in self.tx.scan(keys.DUE, None, limit) if key < later]
         self.tx.expect({keys.job_of(keys.record_of(key)) for key in due})
         found = [self._indexed(key) for key in due]
-        return [record for record in found if isinstance(record, JobProgress | Occurrence | Run)]
+        return [record for record in found if isinstance(record, _FALLING_DUE)]
 
     def next_due_after(self, ms: int) -> int | None:
         """When something falls due later than `ms`."""
+        self._write_changed()
         rows = self.tx.scan(keys.DUE, keys.timed(keys.DUE, ms + 1, b""), 1)
         own_ms = keys.instant_of(rows[0][0]) if rows else None
         elsewhere_ms = self.tx.next_due_elsewhere() if isinstance(self.tx, ClaimedDue) else None
@@ -231,17 +243,36 @@ class Reading:
         One that comes only now finds all of them before it: a spread may bring a later instant first, and parents may
         let an earlier one go when a later one is due.
         """
+        queued = self._queued_keys(occurrence.job, limit)
+        if occurrence.state is not OccurrenceState.QUEUED or occurrence.released_ms is not None:
+            return len(queued)
         own = keys.occurrence_key(occurrence.job, occurrence.nominal_ms)
-        is_queued = occurrence.state is OccurrenceState.QUEUED and occurrence.released_ms is None
-        return sum(1 for key in self._queued_keys(occurrence.job, limit) if key < own or not is_queued)
+        return sum(key < own for key in queued)
 
     def _queued_keys(self, job: str | None, limit: int) -> list[bytes]:
         """The keys of queued occurrences, in line or not, in their order."""
         found: list[bytes] = []
         for tag in (keys.QUEUED, keys.IN_LINE):
+            if self._is_empty(tag):
+                continue
             prefix = tag + keys.OCCURRENCE if job is None else keys.within_job(tag + keys.OCCURRENCE, job)
             found += [key[1:] for key, _ in self.tx.scan(prefix, None, limit)]
         return sorted(found)[:limit]
+
+    def _is_empty(self, index: bytes) -> bool:
+        """Whether nothing at all stands in this index, read once for all the decisions of an update: in most stores
+        nobody waits and no job follows another one.
+
+        Where machines share the store it is not asked, because the rows of the jobs in question are near already, and
+        those of all other jobs belong to others.
+        """
+        if self.cache is None:
+            return False
+        known = self.cache.empty.get(index)
+        if known is None:
+            known = not isinstance(self.tx, OwnerCounts) and not self.tx.scan(index, None, 1)
+            self.cache.empty[index] = known
+        return known
 
     def count_queued(self, job: str, limit: int) -> int:
         """How many occurrences of the job wait, counted by their keys up to `limit`."""
@@ -253,7 +284,10 @@ class Reading:
             return self.tx.count_running(owner)
         if owner is not None:
             return sum(1 for one in self.active(limit=EVERYTHING) if one.owner == owner)
-        return len(self.tx.scan(keys.ACTIVE + keys.OCCURRENCE, None, limit))
+        prefix = keys.ACTIVE + keys.OCCURRENCE
+        if isinstance(self.tx, KeyCounts):
+            return self.tx.count_keys(prefix, limit)
+        return len(self.tx.scan(prefix, None, limit))
 
     def count_notices(self, limit: int) -> int:
         """How many notices wait, counted up to `limit`: a bound, which machines that share the store may overstep."""
@@ -267,6 +301,7 @@ class Reading:
 
     def next_due_ms(self) -> int | None:
         """When the next thing is due, for how long to sleep."""
+        self._write_changed()
         rows = self.tx.scan(keys.DUE, None, 1)
         return keys.instant_of(rows[0][0]) if rows else None
 
@@ -299,7 +334,7 @@ class Reading:
 
     def has_followers(self, parent: str) -> bool:
         """Does a job follow this one, or an occurrence wait for it?"""
-        return bool(self.tx.scan(keys.following(parent), None, 1))
+        return not self._is_empty(keys.FOLLOWING) and bool(self.tx.scan(keys.following(parent), None, 1))
 
     def followers(self, parent: str) -> list[Job | Occurrence]:
         """The jobs that are after this one, and occurrences that wait for it; nearly always none."""
@@ -341,9 +376,11 @@ class Reading:
 
     def get(self, key: bytes, kind: type[R]) -> R | None:
         cache = self.cache
-        if cache is not None and key in cache.known:
-            known: R | None = cache.known[key]
-            return known
+        if cache is not None:
+            known: Any = cache.known.get(key, _UNREAD)
+            if known is not _UNREAD:
+                kept: R | None = known
+                return kept
         raw = self.tx.get(key)
         if raw is not None:
             return cast("R | None", self._decode(key, raw))

@@ -19,7 +19,7 @@ from chronex.model.states import State, advance
 from chronex.storage import keys
 from chronex.storage.codec import HEADER, encode
 from chronex.storage.journal import append
-from chronex.storage.keys import index_keys, key_of
+from chronex.storage.keys import INDEXED, index_keys, key_of
 from chronex.storage.ports import MAX_VALUE_BYTES, Transaction
 from chronex.storage.reading import EVERYTHING, Reading, RecordCache, pages
 
@@ -40,7 +40,8 @@ class Records(Reading):
     moves an occurrence from pending to running, its run from scheduled to running, and counts both in the job.
     Written step by step that is ten records; the last value of each is five. So records are values until `write`,
     which its owner must call before the transaction ends. Index entries are written at once, so the questions that
-    are asked of an index (what runs, what waits, what is due) see every step of the decision.
+    are asked of an index (what runs, what waits) see every step of the decision. Only those of what is due wait for
+    `write` too: nobody asks for them in the midst of a decision, and what begins at once is due for no time at all.
     """
 
     def __init__(self, tx: Transaction, now_ms: int, cache: RecordCache | None = None) -> None:
@@ -55,15 +56,22 @@ class Records(Reading):
 
     @property
     def is_written(self) -> bool:
-        return self.cache is None or not self.cache.changed
+        return self.cache is None or not (self.cache.changed or self.cache.due)
 
     def write(self) -> None:
         """Give every changed record its last value, in the order in which they first changed."""
-        if self.cache is None:
+        cache, tx = self.cache, self.tx
+        if cache is None:
             return
-        for key, record in self.cache.changed.items():
-            self.tx.put(key, encode(key, record))
-        self.cache.changed.clear()
+        for key, record in cache.changed.items():
+            tx.put(key, encode(key, record))
+        cache.changed.clear()
+        for index, is_due in cache.due.items():
+            if is_due:
+                tx.put(index, b"")
+            else:
+                tx.delete(index)
+        cache.due.clear()
 
     def _write_changed(self) -> None:
         self.write()
@@ -78,26 +86,27 @@ class Records(Reading):
                 return False
             self.put(record)  # over what is left of one whose definition or progress was damaged
             return True
-        key = key_of(record)
-        if self.cache is None and isinstance(record, DECISIONS) and self._is_quarantined(key):
+        key, kind, cache = key_of(record), type(record), self.cache
+        if cache is None and kind in DECISIONS and self._is_quarantined(key):
             return False
-        if self.cache is not None and type(record) in _WRITTEN_ONCE:
-            if self.get(key, type(record)) is not None or self._is_quarantined(key):
+        if cache is not None and kind in _WRITTEN_ONCE:
+            if self.get(key, kind) is not None or self._is_quarantined(key):
                 return False
-            self.cache.changed[key] = record
+            cache.changed[key] = record
         elif not self.tx.create(key, encode(key, record)):
             return False
-        if self.cache is not None:
-            self.cache.keep(key, record)
+        if cache is not None:
+            cache.keep(key, record)
         for index in index_keys(key, record):
-            self.tx.put(index, b"")
+            self._add_entry(index)
         return True
 
     def _is_quarantined(self, key: bytes) -> bool:
-        if self.cache is not None:
-            if self.cache.has_quarantine is None:
-                self.cache.has_quarantine = bool(self.tx.scan(keys.QUARANTINE, None, 1))
-            if not self.cache.has_quarantine:
+        cache = self.cache
+        if cache is not None:
+            if cache.has_quarantine is None:
+                cache.has_quarantine = bool(self.tx.scan(keys.QUARANTINE, None, 1))
+            if not cache.has_quarantine:
                 return False
         return self.tx.get(keys.quarantine_key(key)) is not None
 
@@ -117,10 +126,10 @@ class Records(Reading):
         cache = self.cache
         if cache is not None:
             cache.keep(key, new)
-        if cache is not None and type(new) in _WRITTEN_ONCE:
-            cache.changed[key] = new
-        else:
-            self.tx.put(key, encode(key, new))
+            if type(new) in _WRITTEN_ONCE:
+                cache.changed[key] = new
+                return
+        self.tx.put(key, encode(key, new))
 
     def put_at(self, key: bytes, record: Record) -> None:
         """Write a record whose key does not follow from it alone, and that has no index entries."""
@@ -132,16 +141,40 @@ class Records(Reading):
         """Make the index entries of what was under `key` those of what is to be there."""
         if type(old) is JobProgress and type(new) is JobProgress and old.next_ms == new.next_ms:
             return  # every outcome is counted in the progress of its job, and no index stands for a count
-        before = () if old is None else index_keys(key, old)
-        after = index_keys(key, new)
+        find = INDEXED.get(type(new))
+        if find is None:
+            return
+        before = () if old is None else find(key, old)
+        after = find(key, new)
         if before == after:
             return
         for index in before:
             if index not in after:
-                self.tx.delete(index)
+                self._remove_entry(index)
         for index in after:
             if index not in before:
-                self.tx.put(index, b"")
+                self._add_entry(index)
+
+    def _add_entry(self, index: bytes) -> None:
+        cache, tag = self.cache, index[:1]
+        if cache is None:
+            self.tx.put(index, b"")
+        elif tag != keys.DUE:
+            cache.empty[tag] = False
+            self.tx.put(index, b"")
+        elif cache.due.get(index) is False:
+            del cache.due[index]
+        else:
+            cache.due[index] = True
+
+    def _remove_entry(self, index: bytes) -> None:
+        cache = self.cache
+        if cache is None or index[:1] != keys.DUE:
+            self.tx.delete(index)
+        elif cache.due.get(index):
+            del cache.due[index]
+        else:
+            cache.due[index] = False
 
     def delete(self, key: bytes) -> bool:
         """Remove a record and its index entries."""
@@ -168,7 +201,7 @@ class Records(Reading):
         """
         key = key_of(record)
         found = self.get(key, type(record))
-        if found is None or (found.state, found.epoch) != (record.state, record.epoch):
+        if found is None or found.state is not record.state or found.epoch != record.epoch:
             raise StaleClaimError(f"{record.id} is no longer {record.state} with epoch {record.epoch}")
         if held_by is not None and found.owner != held_by:
             raise StaleClaimError(f"{record.id} belongs to {found.owner or 'nobody'}, not to {held_by}")

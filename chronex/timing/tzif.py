@@ -6,7 +6,6 @@ needs the transitions themselves, so this module reads the same files.
 
 from __future__ import annotations
 
-import string
 import struct
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -128,7 +127,9 @@ def _without_idle_changes(at: tuple[int, ...], offsets: tuple[int, ...], rule: Y
     return ZoneData(tuple(at[i] for i in kept), (offsets[0], *(offsets[i + 1] for i in kept)), rule)
 
 
-_LETTERS, _OF_OFFSETS, _SHORTEST_NAME = string.ascii_letters, "+-:0123456789", 3
+# Written out, because to import `string` compiles a regular expression that nothing here uses.
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_OF_OFFSETS, _SHORTEST_NAME = "+-:0123456789", 3
 
 
 def parse_rule(text: str) -> YearlyRule:

@@ -1,8 +1,8 @@
 """One update or view on an LMDB transaction: what it checks, how it is undone, and what an error of LMDB means.
 
 Several updates share one LMDB transaction, so a failing one must be undone without an abort. Each keeps
-the old value of every key it changes and puts them back in reverse: measured at 5.7 µs an update against
-6.5 µs with nested LMDB transactions, and scans need no overlay.
+the first value of every key it changes and puts them back: measured at 5.7 µs an update against 6.5 µs with
+nested LMDB transactions, and scans need no overlay.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from chronex.errors import (
     StoreOutcomeUnknownError,
     StoreReplacedError,
 )
-from chronex.storage.ports import MAX_KEY_BYTES, MAX_VALUE_BYTES, SCAN_LIMIT, Row
+from chronex.storage.ports import MAX_KEY_BYTES, MAX_VALUE_BYTES, SCAN_LIMIT, KeyCounts, Row
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.BadValsizeError)
@@ -122,7 +122,7 @@ class NestingGuard(threading.local):
             raise NestedTransactionError
 
 
-class LmdbReading:
+class LmdbReading(KeyCounts):
     """The read half of the port over one LMDB transaction."""
 
     __slots__ = ("_txn", "broken")
@@ -132,7 +132,8 @@ class LmdbReading:
         self.broken: StoreError | None = None
 
     def get(self, key: bytes) -> bytes | None:
-        check_key(key)
+        if type(key) is not bytes or not 0 < len(key) <= MAX_KEY_BYTES:
+            check_key(key)
         try:
             found: bytes | None = self._txn.get(key)
         except lmdb.Error as error:
@@ -147,6 +148,13 @@ class LmdbReading:
                 if reverse:
                     return _scan_down(cursor, prefix, after, limit)
                 return _scan_up(cursor, prefix, after, limit)
+        except lmdb.Error as error:
+            raise self._break(error, "scan") from error
+
+    def count_keys(self, prefix: bytes, limit: int) -> int:
+        try:
+            with self._txn.cursor() as cursor:
+                return _count_up(cursor, prefix, limit)
         except lmdb.Error as error:
             raise self._break(error, "scan") from error
 
@@ -171,7 +179,7 @@ class LmdbTransaction(LmdbReading):
         self._txn = txn
         self.broken = None
         self._keep_reserve = keep_reserve
-        self.undo: list[tuple[bytes, bytes | None]] = []
+        self.undo: dict[bytes, bytes | None] = {}  # of each key that was written, what was there before
 
     def create(self, key: bytes, value: bytes) -> bool:
         check_row(key, value)
@@ -182,7 +190,7 @@ class LmdbTransaction(LmdbReading):
         except lmdb.Error as error:
             raise self._break(error, "create") from error
         if created:
-            self.undo.append((key, None))
+            self.undo.setdefault(key, None)
         return created
 
     def put(self, key: bytes, value: bytes) -> None:
@@ -193,7 +201,7 @@ class LmdbTransaction(LmdbReading):
         if self._keep_reserve:
             raise StoreFullError(MAP_FULL)
         try:
-            self.undo.append((key, self._txn.replace(key, value)))
+            self.undo.setdefault(key, self._txn.replace(key, value))
         except lmdb.Error as error:
             raise self._break(error, "put") from error
 
@@ -204,12 +212,12 @@ class LmdbTransaction(LmdbReading):
         except lmdb.Error as error:
             raise self._break(error, "delete") from error
         if old is not None:
-            self.undo.append((key, old))
+            self.undo.setdefault(key, old)
         return old is not None
 
     def roll_back(self) -> None:
         """Undo every write. May raise lmdb.Error, and then the whole LMDB transaction must be aborted."""
-        for key, old in reversed(self.undo):
+        for key, old in self.undo.items():
             if old is None:
                 self._txn.delete(key)
             else:
@@ -234,6 +242,22 @@ def _scan_down(cursor: Any, prefix: bytes, after: bytes | None, limit: int) -> l
     if not found:
         return []
     return _within(cursor.iterprev(), prefix, limit)
+
+
+def _count_up(cursor: Any, prefix: bytes, limit: int) -> int:
+    """Counted in pages, like a scan, because each row of Python's own costs more than all that LMDB does for it."""
+    found, size = 0, FIRST_PAGE
+    names: Iterator[bytes] = cursor.iternext(keys=True, values=False) if cursor.set_range(prefix) else iter(())
+    while found < limit:
+        wanted = min(size, limit - found)
+        page = list(islice(names, wanted))
+        if page and not page[-1].startswith(prefix):
+            return found + sum(key.startswith(prefix) for key in page)
+        found += len(page)
+        if len(page) < wanted:
+            break
+        size *= 8
+    return found
 
 
 def _within(found: Iterator[Row], prefix: bytes, limit: int) -> list[Row]:

@@ -52,7 +52,7 @@ def drop_an_occurrence(patch: pytest.MonkeyPatch) -> None:
 
     def plan(*arguments: Any) -> Plan:
         made = planning.plan_job(*arguments)
-        return made._replace(planned=()) if next(calls) == 20 else made
+        return replace(made, planned=()) if next(calls) == 20 else made
 
     patch.setattr(decisions, "plan_job", plan)
 
@@ -67,9 +67,9 @@ def double_an_occurrence(patch: pytest.MonkeyPatch) -> None:
         occurrence, outcome = made.planned[0]
         again = occurrence.nominal_ms + MINUTE
         twin = made.planned[0]._replace(
-            occurrence=replace(occurrence, nominal_ms=again, due_ms=again), outcome=outcome._replace(nominal_ms=again)
+            occurrence=replace(occurrence, nominal_ms=again, due_ms=again), outcome=replace(outcome, nominal_ms=again)
         )
-        return made._replace(planned=(*made.planned, twin))
+        return replace(made, planned=(*made.planned, twin))
 
     patch.setattr(decisions, "plan_job", plan)
 

@@ -86,4 +86,4 @@ def of_version(version: int, key: bytes, raw: bytes) -> bytes:
     """The same record as a later version would write it."""
     payload = raw[codec.HEADER.size :]
     checksum = crc32(payload, crc32(key + codec._pack_summed(version, len(payload))))
-    return codec._pack_header(version, len(payload), checksum) + payload
+    return codec.HEADER.pack(version, len(payload), checksum) + payload

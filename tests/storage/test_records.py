@@ -292,8 +292,10 @@ STEPS: list[Step] = [
     lambda records: records.create(ATTEMPT),
     lambda records: records.put(JOB),
     lambda records: records.put(JOB.progressed(next_ms=AT + 60_000)),
+    lambda records: records.put(replace(JOB, after=("parent",))),
     lambda records: records.put(replace(OCCURRENCE, due_ms=AT + 9)),
     lambda records: records.delete(key_of(JOB)),
+    lambda records: records.delete(key_of(OCCURRENCE)),
     lambda records: keep_state(records, "n", "1"),
     advance(OCCURRENCE, OccurrenceState.QUEUED),
     advance(OCCURRENCE, OccurrenceState.RUNNING),
@@ -302,7 +304,14 @@ STEPS: list[Step] = [
     advance(ATTEMPT, AttemptState.FAILED),
     lambda records: records.active("backup"),
     lambda records: records.queued("backup"),
+    lambda records: records.count_queued("backup", 10),
+    lambda records: records.queued_before(replace(OCCURRENCE, nominal_ms=AT + 1), 10),
+    lambda records: records.has_followers("parent"),
+    lambda records: records.job("backup"),
+    lambda records: records.job_progress("backup"),
     lambda records: records.due(AT + 10),
+    lambda records: records.next_due_ms(),
+    lambda records: records.next_due_after(AT),
     lambda records: records.runs("backup", AT),
     lambda records: records.occurrences("backup"),
     lambda records: records.jobs(),
@@ -359,6 +368,28 @@ def test_a_record_that_changed_often_is_written_once() -> None:
     found = store.view(lambda tx: Reading(tx).occurrence("backup", AT))
     assert found is not None
     assert found.state is OccurrenceState.COMPLETED
+
+
+def test_what_begins_as_soon_as_it_is_decided_is_never_written_as_due() -> None:
+    store = MemoryStore()
+    written: list[bytes] = []
+
+    def decide(tx: object) -> None:
+        draft = Records.cached(tx, AT)  # type: ignore[arg-type]
+        put = draft.tx.put
+
+        def noted(key: bytes, value: bytes) -> None:
+            written.append(key)
+            put(key, value)
+
+        draft.tx.put = noted  # type: ignore[method-assign]
+        draft.create(OCCURRENCE)
+        draft.advance(OCCURRENCE, OccurrenceState.RUNNING, epoch=1)
+        draft.write()
+
+    store.update(decide)
+    assert written
+    assert not [key for key in written if key[:1] == keys.DUE]
 
 
 def test_a_decision_that_was_quarantined_is_not_made_again_but_a_job_may_be_applied_again() -> None:

@@ -15,7 +15,7 @@ from chronex.errors import (
     RecordTooLargeError,
     StoreClosedError,
 )
-from chronex.storage.ports import MAX_KEY_BYTES, MAX_VALUE_BYTES, Store, Transaction
+from chronex.storage.ports import MAX_KEY_BYTES, MAX_VALUE_BYTES, KeyCounts, Store, Transaction
 from tests.kit.waits import DEADLINE_S
 
 from .conftest import OpenLmdb
@@ -253,6 +253,19 @@ class TestScan:
 
     def test_no_rows_are_returned_for_a_limit_of_none(self, store: Store) -> None:
         assert keys_of(store, b"A", limit=0) == []
+
+    @pytest.mark.parametrize("limit", [0, 1, 5, 17, 1000])
+    def test_who_counts_keys_counts_what_a_scan_finds(self, store: Store, limit: int) -> None:
+        put_all(store, *(b"A%03d" % number for number in range(200)))
+
+        def count(tx: Transaction) -> None:
+            tx.delete(b"A007")
+            tx.put(b"A200", b"")
+            for prefix in (b"A", b"A0", b"B", b"C", b"\xff"):
+                found = len(tx.scan(prefix, None, limit))
+                assert not isinstance(tx, KeyCounts) or tx.count_keys(prefix, limit) == found
+
+        store.update(count)
 
 
 class TestLimits:
