@@ -125,8 +125,8 @@ def _edit(machine: SimulatedMachine, random: Random, life: Life) -> None:
 
 
 def _resume(machine: SimulatedMachine, random: Random, life: Life) -> None:
-    for job in life.jobs:
-        machine.store.update(lambda tx, job=job: resume(Records(tx, machine.now), job.id, ANN))
+    job = random.choice(life.jobs).id
+    machine.store.update(lambda tx: resume(Records(tx, machine.now), job, ANN))
 
 
 def _disable(machine: SimulatedMachine, random: Random, life: Life) -> None:
