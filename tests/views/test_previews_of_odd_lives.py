@@ -23,7 +23,7 @@ from chronex.model.job import SCHEDULES_APART, Job
 from chronex.model.policies import DstSetting, OverlapPolicy, RetryPolicy
 from chronex.storage.records import Reading, Records
 from chronex.testing import DAY, HOUR, MINUTE, SECOND, ProcessOutcome, SimulatedMachine
-from tests.views.test_previews_midway import ANN, Life, check_life, draw, drawn_calendar, drawn_job, hold
+from tests.views.test_previews_midway import ANN, Life, check_edit, check_life, draw, drawn_calendar, drawn_job, hold
 
 OTHERS = ("0 4 * * *", "10 */7 * * *", "30 2 * * *", "59 23 * * SUN")
 
@@ -119,9 +119,12 @@ def _taken_away(machine: SimulatedMachine, random: Random, life: Life) -> None:
 def _edit(machine: SimulatedMachine, random: Random, life: Life) -> None:
     old = random.choice(life.jobs)
     number = life.jobs.index(old)
-    new = made_odd(drawn_job(random, number, old.timezone, machine.now // DAY), random, machine.now // DAY)
-    life.jobs[number] = new
+    life.jobs[number] = odd_job(random, number, old.timezone, machine.now // DAY)
     machine.apply(life.jobs)
+
+
+def odd_job(random: Random, number: int, zone: str, today: int) -> Job:
+    return made_odd(drawn_job(random, number, zone, today), random, today)
 
 
 def _resume(machine: SimulatedMachine, random: Random, life: Life) -> None:
@@ -158,3 +161,28 @@ def test_what_is_said_of_an_odd_life_is_what_happens(seed: int) -> None:
 def test_what_is_said_of_odd_lives_is_what_happens_for_many_seeds(first: int) -> None:
     for seed in range(first, first + 50):
         check(seed)
+
+
+# -- an edit behind such a life -----------------------------------------------------------------------------------
+
+
+def twin(seed: object) -> tuple[Life, SimulatedMachine, Random]:
+    """The same life each time; no retry and no run is in the way of an instant."""
+    random = Random(f"odd edit {seed}")
+    life = draw(random)
+    odd = [made_odd(job, random, life.begin_ms // DAY) for job in life.jobs]
+    life = life._replace(jobs=[replace(job, retry=RetryPolicy(), overlap=OverlapPolicy.ALLOW) for job in odd])
+    machine = lived_oddly(life, random, unwatched_ms=0)
+    return life._replace(now_ms=machine.now), machine, random
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_a_dry_run_says_behind_an_odd_life_is_what_the_edit_does(seed: int) -> None:
+    check_edit(seed, twin, odd_job)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("first", range(1_000, 2_000, 50))
+def test_what_a_dry_run_says_behind_odd_lives_is_what_the_edit_does_for_many_seeds(first: int) -> None:
+    for seed in range(first, first + 50):
+        check_edit(seed, twin, odd_job)
