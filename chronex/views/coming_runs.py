@@ -23,11 +23,12 @@ from chronex.errors import ChronexError, CustomScheduleError
 from chronex.expr.option_block import NO_OPTIONS, Options
 from chronex.model.calendars import OnExcluded
 from chronex.model.job import SCHEDULES_APART, Job
+from chronex.model.policies import Cadence
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.text.durations import DAY_MS
 from chronex.timing import read
 from chronex.timing.calendar_schedule import MovedFrom
-from chronex.timing.job_schedule import CUSTOM, moved_from, schedule_of
+from chronex.timing.job_schedule import CUSTOM, is_interval, moved_from, schedule_of
 
 # So many instants in a row that cannot start are looked at before a view says that none will: more than a year of a
 # daily job. To find that a spread has no place for one takes a third of a millisecond.
@@ -74,6 +75,10 @@ def forecast_job(job: Job, after_ms: int, until_ms: int, drawn: Iterable[Forecas
 def forecast_all(job: Job, start_ms: int, until_ms: int, now_ms: int) -> Iterator[ForecastRun]:
     is_plain = starts_at_nominal_times(job)
     try:
+        if counts_from_ends(job):
+            first = schedule_of(job).next(start_ms)
+            yield from takewhile(lambda run: run.nominal_ms <= until_ms, _until_one_starts(job, first, now_ms))
+            return
         for nominal_ms in schedule_of(job).between(start_ms, until_ms):
             if job.progress.decided and job.progress.was_decided(nominal_ms):
                 continue
@@ -85,6 +90,38 @@ def forecast_all(job: Job, start_ms: int, until_ms: int, now_ms: int) -> Iterato
             )
     except CustomScheduleError:
         return  # a custom schedule that is not registered in this process
+
+
+def counts_from_ends(job: Job) -> bool:
+    """An interval whose next instant is known when a run has ended, or was skipped."""
+    return job.cadence is Cadence.FIXED_DELAY and is_interval(job)
+
+
+def _until_one_starts(job: Job, first_ms: int | None, now_ms: int) -> Iterator[ForecastRun]:
+    """What an interval that counts from ends skips, each counted from the one before it, and the first to start."""
+    nominal_ms = first_ms
+    while nominal_ms is not None:
+        run = forecast_run(job, nominal_ms, now_ms)
+        yield run
+        if run.runs:
+            return
+        job, nominal_ms = counted_from(job, max(run.due_ms, now_ms))
+
+
+def counted_from(job: Job, skipped_ms: int) -> tuple[Job, int | None]:
+    """Such a job behind what is skipped at that time, and its next instant."""
+    behind = job.progressed(anchor_ms=skipped_ms, cursor_ms=skipped_ms)
+    return behind, schedule_of(behind).next(skipped_ms)
+
+
+def _counted_past(job: Job, skipped_ms: int, free_ms: int) -> tuple[Job, int | None]:
+    """The first that is not before `free_ms`: what lies between is skipped too, one after the other."""
+    behind, upcoming_ms = counted_from(job, skipped_ms)
+    is_even = job.calendars is None or not job.calendars.moves_or_removes
+    if upcoming_ms is None or upcoming_ms >= free_ms or not is_even:
+        return behind, upcoming_ms
+    step_ms = upcoming_ms - skipped_ms
+    return counted_from(job, skipped_ms + (free_ms - skipped_ms - 1) // step_ms * step_ms)
 
 
 def first_to_start(
@@ -196,6 +233,10 @@ def startable(job: Job, from_ms: int, now_ms: int, not_before_ms: int | None = N
             nominal = schedule_of(job).next(nominal)
         else:
             free = not_yet if not_yet is not None else _free_from(job, run)
+            if counts_from_ends(job):
+                job, nominal = _counted_past(job, max(run.due_ms, now_ms), free)
+                barred += 1
+                continue
             # Between two blackouts a run may start: each is passed over for itself.
             is_same = barred > 0 and free == barred_until
             barred_from, barred_until = min(barred_from, run.due_ms) if is_same else run.due_ms, free

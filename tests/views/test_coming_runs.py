@@ -15,7 +15,7 @@ from chronex.engine.update.diff import UpdateOptions
 from chronex.model.calendars import CalendarRules, JobCalendar, OnExcluded
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Occurrence
-from chronex.model.policies import OverlapPolicy, SpreadPolicy
+from chronex.model.policies import Cadence, OverlapPolicy, SpreadPolicy
 from chronex.model.reasons import ReasonCode, text_of
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading, Records
@@ -206,3 +206,32 @@ def test_a_spread_may_put_a_later_instant_before_the_blackout_that_bars_an_earli
         dimmed = replace(job, calendars=CalendarRules(blackout=(dark,)))
         free = [one for one in forecast_job(job, BEGIN, END) if one.due_ms // DAY not in (TODAY + 3, TODAY + 4)]
         assert list(coming_starts_of(dimmed, BEGIN, END)) == [one.due_ms for one in free]
+
+
+DARK = CalendarRules(blackout=(JobCalendar(name="dark", times=(BEGIN // 1000 + 3_600, BEGIN // 1000 + 4 * 86_400)),))
+
+
+@pytest.mark.parametrize(("every", "rules"), [("2h", None), ("2h", DARK), ("1m", None), ("7m", DARK)])
+def test_an_interval_that_counts_from_ends_goes_on_behind_what_is_skipped(
+    every: str, rules: CalendarRules | None
+) -> None:
+    """It was told as done: its one instant lies in the pause, or in the blackout, and what follows was not looked for."""
+    job = Job(id="j", schedule=f"@every {every}", cadence=Cadence.FIXED_DELAY, tasks=(Task(name="t", run=("true",)),),
+              calendars=rules)  # fmt: skip
+    machine = SimulatedMachine([job], start=START)
+    if rules is None:
+        until_ms = BEGIN + 9 * HOUR
+        machine.store.update(
+            lambda tx: pause(Records(tx, BEGIN), "j", Actor("ann", "cli", "desk"), until_ms=until_ms)
+        )
+    else:
+        machine.run_for(HOUR)
+    (row,) = machine.read(lambda reading: rows_of(reading, machine.now))
+    assert row.next is not None
+    said = row.next.nominal_ms
+    answer = machine.read(lambda reading: why(reading, "j", said, machine.now))
+    assert answer is not None
+    assert answer.cause is Cause.WILL_RUN
+    now = machine.now
+    machine.run_until(said + HOUR // 60)
+    assert min(one.nominal_ms for one in machine.occurrences("j") if (one.started_ms or 0) > now) == said

@@ -20,7 +20,7 @@ from chronex.engine.commands.trigger import trigger
 from chronex.engine.orders import Launch
 from chronex.model.calendars import CalendarRules
 from chronex.model.job import SCHEDULES_APART, Job
-from chronex.model.policies import DstSetting, OverlapPolicy, RetryPolicy
+from chronex.model.policies import Cadence, DstSetting, OverlapPolicy, RetryPolicy
 from chronex.storage.records import Reading, Records
 from chronex.testing import DAY, HOUR, MINUTE, SECOND, ProcessOutcome, SimulatedMachine
 from tests.views.test_previews_midway import ANN, Life, check_edit, check_life, draw, drawn_calendar, drawn_job, hold
@@ -38,6 +38,8 @@ def made_odd(job: Job, random: Random, today: int) -> Job:
         changes["dst"] = DstSetting(random.choice(("end", "skip")), random.choice(("first", "both", "by-kind")))
     if random.random() < 0.4 and "jitter" not in job.schedule:
         changes |= {"overlap": random.choice(list(OverlapPolicy)), "retry": RetryPolicy()}
+    if "@every" in job.schedule and random.random() < 0.4:
+        changes["cadence"] = Cadence.FIXED_DELAY
     if random.random() < 0.3:
         changes["pause_after_failures"] = random.choice((1, 2))
     return replace(job, **changes)
@@ -151,7 +153,7 @@ def check(seed: object) -> None:
     check_life(machine, life._replace(now_ms=machine.now), is_watched=unwatched_ms <= MINUTE)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [*range(4), 64])
 def test_what_is_said_of_an_odd_life_is_what_happens(seed: int) -> None:
     check(seed)
 

@@ -121,7 +121,9 @@ def find(reading: Reading, text: str) -> Named:
     return next(iter(found.values()))
 
 
-NOTHING_OPEN = "it is a job, of which nothing is open; name one of its runs by an id of `chronex history`, or as JOB@TIME"
+NOTHING_OPEN = (
+    "it is a job, of which nothing is open; name one of its runs by an id of `chronex history`, or as JOB@TIME"
+)
 
 
 def _hint(reading: Reading, text: str) -> str:
