@@ -18,7 +18,7 @@ from chronex.model.reasons import ReasonCode, text_of
 from chronex.storage import journal
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
-from chronex.timing.job_schedule import moved_from, options_of
+from chronex.timing.job_schedule import is_random, moved_from, options_of
 from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import Zone
 from chronex.views.coming_runs import ForecastRun, counts_from_ends, first_to_start, forecast_all, forecast_run
@@ -279,16 +279,17 @@ def _unnamed(reading: Reading, history: VersionHistory, job: Job, instant_ms: in
     if not is_untraceable(job):
         return None if names_instant(job, instant_ms) else not_named(history, job, instant_ms)
     upcoming = next_of(job, job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms)
-    if upcoming == instant_ms or _comes_behind_skipped(reading, job, instant_ms, now_ms):
+    if upcoming == instant_ms or _is_foreseen(reading, job, instant_ms, now_ms):
         return None
     expected = stamp(upcoming, zone_of(job)) if upcoming is not None else "no time"
     fact = f"'{job.schedule}' counts from the run before it; the next is expected at {expected}"
     return Finding(Cause.NOT_MATCHED, "nothing is expected here", [Link(fact, None, Source.SCHEDULE)])
 
 
-def _comes_behind_skipped(reading: Reading, job: Job, instant_ms: int, now_ms: int) -> bool:
-    """An interval that counts from ends goes on from what will be skipped, and that is known beforehand."""
-    if not counts_from_ends(job):
+def _is_foreseen(reading: Reading, job: Job, instant_ms: int, now_ms: int) -> bool:
+    """An interval that counts from ends goes on from what will be skipped, and that is known beforehand, as distances
+    are that are drawn."""
+    if not counts_from_ends(job) and not is_random(job):
         return False
     behind = known_runs(job, reading.occurrences(job.id), now_ms).job
     return any(run.nominal_ms == instant_ms for run in forecast_all(behind, now_ms, instant_ms, now_ms))
