@@ -292,6 +292,8 @@ def check_edit(seed: object, twin: Twin = twin, drawn: Drawn = drawn_job) -> Non
     old = random.choice(life.jobs)
     new = drawn(random, life.jobs.index(old), old.timezone, life.now_ms // DAY)
     new = replace(new, retry=RetryPolicy(), overlap=OverlapPolicy.ALLOW)
+    if Cadence.FIXED_DELAY in (old.cadence, new.cadence):
+        return  # of its instants only the next is known
     wanted = [new if job is old else job for job in life.jobs]
     seen = machine.read(lambda reading: preview(reading, wanted, life.now_ms, UpdateOptions(), LENGTH // DAY))
     effect = next((one for one in seen.effects if one.job == old.id), None)
