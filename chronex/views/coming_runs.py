@@ -15,7 +15,7 @@ from bisect import insort
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from heapq import heappop, heappush, merge
-from itertools import islice, takewhile
+from itertools import dropwhile, islice, takewhile
 from typing import NamedTuple
 
 from chronex.engine.plan import NO_CHANCE, blackout_at, blackout_end, blackouts_of, due_time, lead_ms
@@ -23,15 +23,18 @@ from chronex.errors import ChronexError, CustomScheduleError
 from chronex.expr.option_block import NO_OPTIONS, Options
 from chronex.model.calendars import OnExcluded
 from chronex.model.job import SCHEDULES_APART, Job
+from chronex.model.policies import Cadence
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.text.durations import DAY_MS
 from chronex.timing import read
 from chronex.timing.calendar_schedule import MovedFrom
-from chronex.timing.job_schedule import CUSTOM, moved_from, schedule_of
+from chronex.timing.job_schedule import CUSTOM, is_interval, is_random, moved_from, schedule_of
 
 # So many instants in a row that cannot start are looked at before a view says that none will: more than a year of a
 # daily job. To find that a spread has no place for one takes a third of a millisecond.
 MOST_BARRED = 400
+# Of distances that are drawn none can be passed over.
+MOST_DRAWN = 10_000
 _YEAR_MS = 366 * DAY_MS
 _OPTIONS = re.compile(r"[{<].*[}>]", re.DOTALL)
 
@@ -74,7 +77,11 @@ def forecast_job(job: Job, after_ms: int, until_ms: int, drawn: Iterable[Forecas
 def forecast_all(job: Job, start_ms: int, until_ms: int, now_ms: int) -> Iterator[ForecastRun]:
     is_plain = starts_at_nominal_times(job)
     try:
-        for nominal_ms in schedule_of(job).between(start_ms, until_ms):
+        if counts_from_ends(job):
+            first = schedule_of(job).next(start_ms)
+            yield from takewhile(lambda run: run.nominal_ms <= until_ms, _until_one_starts(job, first, now_ms))
+            return
+        for nominal_ms in instants_of(job, start_ms, until_ms):
             if job.progress.decided and job.progress.was_decided(nominal_ms):
                 continue
             # Most jobs start at their nominal times and need no placement.
@@ -85,6 +92,48 @@ def forecast_all(job: Job, start_ms: int, until_ms: int, now_ms: int) -> Iterato
             )
     except CustomScheduleError:
         return  # a custom schedule that is not registered in this process
+
+
+def instants_of(job: Job, after_ms: int, until_ms: int) -> Iterator[int]:
+    """Those of its schedule. Where each distance is drawn from the instant before, the next one follows from the last
+    that was decided; what comes too long behind that is not known."""
+    cursor_ms = job.progress.cursor_ms
+    if cursor_ms is None or cursor_ms >= after_ms or not is_random(job):
+        return schedule_of(job).between(after_ms, until_ms)
+    drawn = islice(schedule_of(job).between(cursor_ms, until_ms), MOST_DRAWN)
+    return dropwhile(lambda instant_ms: instant_ms <= after_ms, drawn)
+
+
+def counts_from_ends(job: Job) -> bool:
+    """An interval whose next instant is known when a run has ended, or was skipped."""
+    return job.cadence is Cadence.FIXED_DELAY and is_interval(job)
+
+
+def _until_one_starts(job: Job, first_ms: int | None, now_ms: int) -> Iterator[ForecastRun]:
+    """What an interval that counts from ends skips, each counted from the one before it, and the first to start."""
+    nominal_ms = first_ms
+    while nominal_ms is not None:
+        run = forecast_run(job, nominal_ms, now_ms)
+        yield run
+        if run.runs:
+            return
+        job, nominal_ms = counted_from(job, max(run.due_ms, now_ms))
+
+
+def counted_from(job: Job, skipped_ms: int) -> tuple[Job, int | None]:
+    """Such a job behind what is skipped at that time, and its next instant."""
+    behind = job.progressed(anchor_ms=skipped_ms, cursor_ms=skipped_ms)
+    return behind, schedule_of(behind).next(skipped_ms)
+
+
+def _counted_past(job: Job, skipped_ms: int, free_ms: int) -> tuple[Job, int | None]:
+    """The first that is not before `free_ms`: what lies between is skipped too, one after the other."""
+    behind, upcoming_ms = counted_from(job, skipped_ms)
+    is_even = not is_random(job) and (job.calendars is None or not job.calendars.moves_or_removes)
+    if upcoming_ms is None or upcoming_ms >= free_ms or not is_even:
+        return behind, upcoming_ms
+    step_ms = upcoming_ms - skipped_ms
+    return counted_from(job, skipped_ms + (free_ms - skipped_ms - 1) // step_ms * step_ms)
 
 
 def first_to_start(
@@ -164,7 +213,8 @@ def forecast_run(job: Job, nominal_ms: int, now_ms: int) -> ForecastRun:
 def barred_at(job: Job, due_ms: int, now_ms: int) -> Reason:
     """The pause or the blackout for which it is skipped, if it is due then; what was due before is decided now."""
     progress = job.progress
-    if progress.was_paused_at(due_ms) or (due_ms <= now_ms and progress.is_paused_at(now_ms)):
+    # A clock that was set back behind the beginning of a pause has not ended it.
+    if progress.was_paused_at(due_ms) or progress.is_paused_at(max(due_ms, now_ms)):
         return Reason(ReasonCode.PAUSED, by=progress.paused_by)
     return (blackout_at(job, now_ms) or NO_REASON) if due_ms <= now_ms else NO_REASON
 
@@ -184,7 +234,8 @@ def startable(job: Job, from_ms: int, now_ms: int, not_before_ms: int | None = N
     lead = lead_ms(job)
     nominal: int | None = from_ms
     barred, barred_from, barred_until = 0, from_ms, from_ms
-    while nominal is not None and barred < MOST_BARRED:
+    is_drawn = is_random(job)
+    while nominal is not None and barred < (MOST_DRAWN if is_drawn else MOST_BARRED):
         if job.progress.decided and job.progress.was_decided(nominal):
             nominal = schedule_of(job).next(nominal)
             continue
@@ -196,12 +247,17 @@ def startable(job: Job, from_ms: int, now_ms: int, not_before_ms: int | None = N
             nominal = schedule_of(job).next(nominal)
         else:
             free = not_yet if not_yet is not None else _free_from(job, run)
+            if counts_from_ends(job):
+                job, nominal = _counted_past(job, max(run.due_ms, now_ms), free)
+                barred += 1
+                continue
             # Between two blackouts a run may start: each is passed over for itself.
             is_same = barred > 0 and free == barred_until
             barred_from, barred_until = min(barred_from, run.due_ms) if is_same else run.due_ms, free
             barred += 1
             # A spread may put a later instant before what bars this one: as far as it reaches, one by one.
             is_certain = not_yet is not None or nominal - lead >= barred_from or barred > MOST_BARRED // 2
+            is_certain &= not is_drawn
             nominal = schedule_of(job).next(max(nominal, free - widest_ms(job) - 1) if is_certain else nominal)
 
 
@@ -283,8 +339,8 @@ def coming_starts_of(
         if runs_left(job) is not None:
             yield from _counted_starts(job, after_ms, until_ms, now_ms, drawn, not_before_ms)
         elif starts_at_nominal_times(job):
-            yield from schedule_of(job).between(after_ms, until_ms)  # much faster than one after the other
-        elif (first := schedule_of(job).next(after_ms)) is not None:
+            yield from instants_of(job, after_ms, until_ms)  # much faster than one after the other
+        elif (first := next(instants_of(job, after_ms, until_ms), None)) is not None:
             runs = takewhile(lambda run: run.nominal_ms <= until_ms, startable(job, first, now_ms))
             yield from (run.due_ms for run in runs)
     except CustomScheduleError:

@@ -19,6 +19,8 @@ from chronex.views.coming_runs import (
     ForecastRun,
     all_in_order_of_start,
     barred_at,
+    counted_from,
+    counts_from_ends,
     forecast_run,
     is_beyond_window,
     runs_left,
@@ -62,6 +64,9 @@ def known_runs(
     not_before = skipped_until_ms or 0
     starting = [run for run in forecast if run.runs and (run.latest_ms >= not_before or run.nominal_ms in waiting)]
     behind = job.progressed(cursor_ms=plan.cursor_ms, next_ms=plan.next_ms)
+    if plan.planned and not starting and counts_from_ends(job):
+        behind, upcoming_ms = counted_from(job, now_ms)
+        behind = behind.progressed(next_ms=upcoming_ms)
     return known._replace(job=behind, runs=[*drawn, *starting], made_up=late | missed)
 
 

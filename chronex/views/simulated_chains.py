@@ -1,7 +1,8 @@
 """Jobs that follow others, in a simulation: every run ends well there, so what follows starts when it has ended.
 
 The engine asks the store for the newest occurrence of a parent. Here the schedules say which that is, and what ended
-so far is remembered. What came before the simulation is taken to have completed.
+so far is remembered. What came before the simulation is taken to have completed; a parent whose schedule begins later
+has not run.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from msgspec.structs import replace
 from chronex.engine.admit import MOST_QUEUED
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence, occurrence_id
+from chronex.model.policies import Cadence
 from chronex.model.reasons import NO_REASON, Reason, ReasonCode
 from chronex.model.states import OccurrenceState
-from chronex.timing.job_schedule import options_of, schedule_of
+from chronex.timing.job_schedule import CUSTOM, is_interval, is_random, options_of, schedule_of
 
 
 class Played(NamedTuple):
@@ -123,9 +125,12 @@ class SimulatedChains:
         return self._by_parents(job, occurrence)
 
     def _by_parents(self, job: Job, occurrence: Occurrence) -> Reason | None:
-        newest = {parent: self._newest(parent, occurrence.nominal_ms) for parent in job.after}
+        instant_ms = occurrence.nominal_ms
+        newest = {parent: self._newest(parent, instant_ms) for parent in job.after}
         ends = {parent: self._end_of(parent, nominal) for parent, nominal in newest.items()}
         for parent, nominal in newest.items():
+            if nominal is None and self._begins_behind(parent, instant_ms):
+                return Reason(ReasonCode.PARENT_NEVER_RAN, by=parent)
             state = ends[parent]
             if state is not None and (reason := _first_bad({parent: state}, nominal or 0)):
                 return reason
@@ -160,10 +165,7 @@ class SimulatedChains:
 
     def _newest(self, parent: str, instant_ms: int) -> int | None:
         """By the schedules of the jobs from which it has its instants; None where one of them is not known here."""
-        roots = self._roots.get(parent)
-        if roots is None:
-            roots = self._roots[parent] = self._roots_of(parent)
-        found = [None if job is None else self._last_of(job, instant_ms) for job in roots]
+        found = [None if job is None else self._last_of(job, instant_ms) for job in self._roots_of(parent)]
         known = [one for one in found if one is not None]
         return min(known) if known and len(known) == len(found) else None
 
@@ -173,7 +175,18 @@ class SimulatedChains:
             return schedule_of(job).previous(instant_ms + 1)
         return next((one for one in reversed(instants) if one <= instant_ms), None)
 
+    def _begins_behind(self, parent: str, instant_ms: int) -> bool:
+        """Has a job from which it has its instants none up to this one? (`from`, or an interval's first step.)"""
+        roots = [job for job in self._roots_of(parent) if job is not None and _is_known_before(job)]
+        return any(schedule_of(job).previous(instant_ms + 1) is None for job in roots)
+
     def _roots_of(self, parent: str) -> tuple[Job | None, ...]:
+        roots = self._roots.get(parent)
+        if roots is None:
+            roots = self._roots[parent] = self._found_roots(parent)
+        return roots
+
+    def _found_roots(self, parent: str) -> tuple[Job | None, ...]:
         """The jobs with a schedule that it follows, directly or by way of others; None for one of another file."""
         found: dict[str, Job | None] = {}
         left, seen = [parent], {parent}
@@ -187,6 +200,12 @@ class SimulatedChains:
             seen.update(new)
             left += new
         return tuple(found.values())
+
+
+def _is_known_before(job: Job) -> bool:
+    """Does its schedule say which instants it had before? Some count from what was, and others only look ahead."""
+    counts_from_ends = job.cadence is Cadence.FIXED_DELAY and is_interval(job)
+    return not counts_from_ends and not is_random(job) and job.dialect != CUSTOM
 
 
 def _first_bad(ends: Mapping[str, OccurrenceState | None], nominal_ms: int) -> Reason:

@@ -145,7 +145,13 @@ class RunSimulation:
         self, jobs: Iterable[Job], from_ms: int, to_ms: int, duration_of: DurationOf, slots: int, chance: Chance,
         groups: Iterable[GroupSettings] = (),
     ) -> None:  # fmt: skip
-        self.to_ms, self.duration_of, self.slots, self.chance = to_ms, duration_of, slots, chance
+        self.from_ms, self.to_ms, self.duration_of, self.slots, self.chance = (
+            from_ms,
+            to_ms,
+            duration_of,
+            slots,
+            chance,
+        )
         begun = [
             job.progressed(cursor_ms=from_ms, anchor_ms=job.progress.anchor_ms or from_ms)
             for job in jobs
@@ -246,9 +252,9 @@ class RunSimulation:
 
     def push(self, occurrence: Occurrence) -> None:
         """What is due at one instant is decided by priority; then jobs before occurrences that are there already, and
-        each by name: the order of the engine's index."""
+        each by name: the order of the engine's index. What a spread puts before the beginning is due then."""
         self.count += 1
-        due_ms, priority = occurrence.due_ms, self.jobs[occurrence.job].priority
+        due_ms, priority = max(occurrence.due_ms, self.from_ms), self.jobs[occurrence.job].priority
         order = (due_ms, -priority, due_ms != occurrence.nominal_ms, occurrence.job, self.count)
         heappush(self.due, (order, occurrence))
 

@@ -15,7 +15,7 @@ from chronex.engine.update.diff import UpdateOptions
 from chronex.model.calendars import CalendarRules, JobCalendar, OnExcluded
 from chronex.model.job import Job, Task
 from chronex.model.occurrence import Occurrence
-from chronex.model.policies import OverlapPolicy, SpreadPolicy
+from chronex.model.policies import Cadence, OverlapPolicy, SpreadPolicy
 from chronex.model.reasons import ReasonCode, text_of
 from chronex.model.states import OccurrenceState
 from chronex.storage.records import Reading, Records
@@ -206,3 +206,64 @@ def test_a_spread_may_put_a_later_instant_before_the_blackout_that_bars_an_earli
         dimmed = replace(job, calendars=CalendarRules(blackout=(dark,)))
         free = [one for one in forecast_job(job, BEGIN, END) if one.due_ms // DAY not in (TODAY + 3, TODAY + 4)]
         assert list(coming_starts_of(dimmed, BEGIN, END)) == [one.due_ms for one in free]
+
+
+DARK = CalendarRules(blackout=(JobCalendar(name="dark", times=(BEGIN // 1000 + 3_600, BEGIN // 1000 + 4 * 86_400)),))
+
+
+@pytest.mark.parametrize(("every", "rules"), [("2h", None), ("2h", DARK), ("1m", None), ("7m", DARK)])
+def test_an_interval_that_counts_from_ends_goes_on_behind_what_is_skipped(
+    every: str, rules: CalendarRules | None
+) -> None:
+    """It was told as done: its one instant lies in the pause, or in the blackout, and what follows was not looked for."""
+    job = Job(id="j", schedule=f"@every {every}", cadence=Cadence.FIXED_DELAY, tasks=(Task(name="t", run=("true",)),),
+              calendars=rules)  # fmt: skip
+    machine = SimulatedMachine([job], start=START)
+    if rules is None:
+        until_ms = BEGIN + 9 * HOUR
+        machine.store.update(
+            lambda tx: pause(Records(tx, BEGIN), "j", Actor("ann", "cli", "desk"), until_ms=until_ms)
+        )
+    else:
+        machine.run_for(HOUR)
+    (row,) = machine.read(lambda reading: rows_of(reading, machine.now))
+    assert row.next is not None
+    said = row.next.nominal_ms
+    answer = machine.read(lambda reading: why(reading, "j", said, machine.now))
+    assert answer is not None
+    assert answer.cause is Cause.WILL_RUN
+    now = machine.now
+    machine.run_until(said + HOUR // 60)
+    assert min(one.nominal_ms for one in machine.occurrences("j") if (one.started_ms or 0) > now) == said
+
+
+def test_distances_that_are_drawn_are_those_of_the_engine_in_every_view() -> None:
+    """Each follows from the instant before: the timeline and dry runs drew them from now on, and named other times."""
+    job = Job(id="j", schedule="@every 2h-3h", tasks=(Task(name="t", run=("true",)),))
+    machine = SimulatedMachine([job], start=START)
+    machine.run_for(5 * HOUR)
+    (row,) = machine.read(lambda reading: rows_of(reading, machine.now))
+    now, until_ms = machine.now, machine.now + 2 * DAY
+    said = [run.nominal_ms for run in forecast_job(row.job, now, until_ms)]
+    later = list(coming_starts_of(row.job, now + DAY, until_ms, now))
+    answer = machine.read(lambda reading: why(reading, "j", said[2], now))
+    machine.run_until(until_ms)
+    real = [one.nominal_ms for one in machine.occurrences("j") if one.nominal_ms > now]
+    assert (said, later) == (real, [at for at in real if at > now + DAY])
+    assert answer is not None
+    assert answer.cause is Cause.WILL_RUN
+
+
+def test_a_clock_that_is_set_back_behind_the_beginning_of_a_pause_has_not_ended_it() -> None:
+    machine = SimulatedMachine(
+        [Job(id="j", schedule="0 * * * *", tasks=(Task(name="t", run=("true",)),))], start=START
+    )
+    machine.store.update(lambda tx: pause(Records(tx, machine.now), "j", Actor("ann", "cli", "desk")))
+    machine.set_clock(-3 * HOUR)
+    machine.run_for(60_000)
+    (said, *_) = machine.read(
+        lambda reading: list(forecast_job(rows_of(reading, machine.now)[0].job, machine.now, END))
+    )
+    assert said.reason.code is ReasonCode.PAUSED
+    machine.run_until(machine.clock.boot + 2 * HOUR)
+    assert [one.reason.code for one in machine.occurrences("j")][:1] == [ReasonCode.PAUSED]

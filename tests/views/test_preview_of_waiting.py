@@ -13,11 +13,11 @@ import pytest
 from msgspec.structs import replace
 
 from chronex.engine.orders import Launch
-from chronex.model.calendars import CalendarRules, JobCalendar
+from chronex.model.calendars import CalendarRules, JobCalendar, OnExcluded
 from chronex.model.groups import GroupSettings, StartRate
-from chronex.model.job import NO_PROGRESS, Job, Task
+from chronex.model.job import NO_PROGRESS, SCHEDULES_APART, Job, Task
 from chronex.model.occurrence import Occurrence
-from chronex.model.policies import Cadence, OverlapPolicy
+from chronex.model.policies import Cadence, OverlapPolicy, SpreadPolicy
 from chronex.model.reasons import ReasonCode
 from chronex.model.states import OccurrenceState as S
 from chronex.model.states import is_final
@@ -169,6 +169,74 @@ def test_previews_of_those_who_wait_hold_for_many_seeds(first: int) -> None:
         check_forecast(drawn(Random(f"many {seed}")))
 
 
+# -- the same with what those days do not have: options, spreads, several schedules, days that are moved -----------
+
+OPTIONS = (
+    "max:5",
+    "stagger:25m",
+    "window:20m",
+    "from:2027-01-01T06:10",
+    "until:2027-01-01T17:00",
+    "max:9, window:1h",
+)
+
+
+def made_odd(week: Week, random: Random) -> Week:
+    """Of a parent that is waited for what came before the day is taken to have completed, so it has instants early."""
+    awaited = {parent for job in week.jobs if job.schedule for parent in job.after}
+    return week._replace(
+        jobs=[_odd(job, random, is_awaited=job.id in awaited) if job.schedule else job for job in week.jobs]
+    )
+
+
+def _odd(job: Job, random: Random, *, is_awaited: bool) -> Job:
+    changes: dict[str, Any] = {}
+    schedule = job.schedule.partition(" {")[0]
+    is_interval = "@every" in schedule
+    if random.random() < 0.5:
+        changes["schedule"] = f"{schedule} {{{random.choice(OPTIONS)}}}"
+    if random.random() < 0.3 and not is_interval and not job.after and not is_awaited:
+        more = random.choice(("7 */3 * * *", "30,31 5-7 * * *", "0 12 * * *"))
+        changes["schedule"] = f"{changes.get('schedule', schedule)}{SCHEDULES_APART}{more}"
+    if random.random() < 0.3 and not is_interval and not job.after:
+        duration = random.choice((10 * MINUTE, 90 * MINUTE))
+        changes["spread"] = SpreadPolicy(mode=random.choice(("before", "around", "after")), duration_ms=duration)
+        changes["schedule"] = f"{schedule} {{{random.choice(('', 'max:5, ', 'stagger:25m, '))}from:2027-01-01T02:00}}"
+    if random.random() < 0.3 and not is_awaited:
+        changes["calendars"] = _odd_rules(random, can_move=not is_interval)
+    if random.random() < 0.3 and not job.after:
+        changes["timezone"] = random.choice(("Asia/Tokyo", "America/New_York", "Australia/Lord_Howe"))
+    if is_interval and not is_awaited and random.random() < 0.3:
+        changes["cadence"] = Cadence.FIXED_DELAY
+    return replace(job, **changes)
+
+
+def _odd_rules(random: Random, *, can_move: bool) -> CalendarRules:
+    today = START // DAY
+    first = today + random.choice((-1, 0, 1))
+    off = JobCalendar(name="off", days=(first, first), weekend=())
+    edges = sorted(random.sample(range(0, 24 * 60, 10), 6))
+    hours = JobCalendar(name="hours", times=tuple(today * 86_400 + edge * 60 for edge in edges))
+    if random.random() < 0.4:
+        return CalendarRules(only=(hours,), blackout=(off,) if random.random() < 0.2 else ())
+    moves = random.choice(list(OnExcluded)) if can_move else OnExcluded.SKIP
+    return CalendarRules(excluded=(off,), on_excluded=moves, blackout=(hours,) if random.random() < 0.5 else ())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_simulated_of_odd_jobs_that_wait_is_what_the_engine_does(seed: int) -> None:
+    random = Random(f"odd {seed}")
+    check_simulated(made_odd(drawn(random), random))
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("first", range(1_000, 2_000, 50))
+def test_what_is_simulated_of_odd_jobs_holds_for_many_seeds(first: int) -> None:
+    for seed in range(first, first + 50):
+        random = Random(f"odd {seed}")
+        check_simulated(made_odd(drawn(random), random))
+
+
 # -- each of these was told otherwise once, or depended on how often the engine looked ---------------------------
 
 
@@ -282,6 +350,27 @@ CASES = {
         ),
         "a",
         ["completed 25 26", "completed 45 46"],
+    ),
+    "a parent that begins later has not run yet": (
+        Week(
+            [
+                a_job("etl", "*/10 * * * * {from:2027-01-01T00:30}"),
+                a_job("a", "15,25,35,45 0 * * *", after=("etl",)),
+            ],
+            {"etl": 3 * MINUTE, "a": MINUTE},
+            50,
+        ),
+        "a",
+        ["skipped - 15", "skipped - 25", "completed 35 36", "completed 45 46"],
+    ),
+    "what a spread puts before the beginning starts at once": (
+        Week(
+            [a_job("a", "20 0 1 1 *", spread=SpreadPolicy(mode="before", duration_ms=40 * MINUTE, only="hours=23"))],
+            {"a": 5 * MINUTE},
+            50,
+        ),
+        "a",
+        ["completed 0 5"],
     ),
     "a rate lets a line go on when a canceled run would have ended": (
         Week(

@@ -33,6 +33,23 @@ EXPRESSIONS = (
     "0 */6 * * * {max:3}",
     "0 */6 * * * {stagger:2h}",
     "0 9 L * *",
+    "0 */6 * * * {from:2027-03-24T02:30}",
+    "30 2 * * * {until:2027-03-28}",
+    "30 2 * * * {from:2027-03-28T02:30}",
+    "0 */6 * * * {stagger:2h, window:50m}",
+    "*/20 1-3 * * *",
+    "@every 5h {from:2027-03-22}",
+    "@once 2027-03-28T02:30:00",
+    "0 9 * * MON#4",
+)
+# Keys that `next` does not know, of which a job may have several.
+KEYS = (
+    'timezone = "America/New_York"',
+    'dst = { gap = "skip", overlap = "both" }',
+    'dst = { gap = "skip" }',
+    'only = ["dark"]',
+    'spread = { duration = "26h", mode = "before" }',
+    'spread = { duration = "3h", mode = "around", only = "between=00:00-12:00" }',
 )
 
 
@@ -65,6 +82,10 @@ def drawn(random: Random, off: str) -> DrawnJob:
     moves = "skip" if is_interval or workday else random.choice(("skip", "next_workday", "previous_workday"))
     spread = 'spread = { duration = "2h", mode = "after", only = "dow=MON-FRI" }'
     more = random.choice(("", "", "", "enabled = false", "" if is_interval else spread))
+    if not more and random.random() < 0.5:
+        known = KEYS[:4] if expression.startswith("@") else KEYS
+        keys = random.sample(known, random.choice((1, 2)))
+        more = "\n".join({key.partition(" ")[0]: key for key in keys}.values())
     return DrawnJob(expression, off if random.random() < 0.6 else "", moves, workday, more)
 
 
@@ -86,6 +107,17 @@ def analysed(text: str) -> Analysis:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_an_editor_and_next_say_of_a_file_is_what_happens(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
+    check(seed, capsys)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("first", range(1_000, 2_000, 50))
+def test_what_they_say_of_many_files_is_what_happens(first: int, capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in range(first, first + 50):
+        check(seed, capsys)
+
+
+def check(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
     random = Random(f"file {seed}")
     text, jobs = a_file(random)
     applied = read_job_file(text, "chronex.toml", ZONE, BEGIN).jobs

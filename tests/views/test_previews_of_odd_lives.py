@@ -8,7 +8,6 @@ What is drawn by `test_previews_midway` is drawn here too, and then made odd.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import partial
 from random import Random
 from typing import Any
 
@@ -21,11 +20,10 @@ from chronex.engine.commands.trigger import trigger
 from chronex.engine.orders import Launch
 from chronex.model.calendars import CalendarRules
 from chronex.model.job import SCHEDULES_APART, Job
-from chronex.model.policies import DstSetting, OverlapPolicy, RetryPolicy
-from chronex.storage.ports import Transaction
+from chronex.model.policies import Cadence, DstSetting, OverlapPolicy, RetryPolicy
 from chronex.storage.records import Reading, Records
 from chronex.testing import DAY, HOUR, MINUTE, SECOND, ProcessOutcome, SimulatedMachine
-from tests.views.test_previews_midway import ANN, Life, check_life, draw, drawn_calendar, drawn_job, hold
+from tests.views.test_previews_midway import ANN, Life, check_edit, check_life, draw, drawn_calendar, drawn_job, hold
 
 OTHERS = ("0 4 * * *", "10 */7 * * *", "30 2 * * *", "59 23 * * SUN")
 
@@ -40,6 +38,8 @@ def made_odd(job: Job, random: Random, today: int) -> Job:
         changes["dst"] = DstSetting(random.choice(("end", "skip")), random.choice(("first", "both", "by-kind")))
     if random.random() < 0.4 and "jitter" not in job.schedule:
         changes |= {"overlap": random.choice(list(OverlapPolicy)), "retry": RetryPolicy()}
+    if "@every" in job.schedule and random.random() < 0.4:
+        changes["cadence"] = Cadence.FIXED_DELAY
     if random.random() < 0.3:
         changes["pause_after_failures"] = random.choice((1, 2))
     return replace(job, **changes)
@@ -47,6 +47,8 @@ def made_odd(job: Job, random: Random, today: int) -> Job:
 
 def _schedule(job: Job, random: Random, first: int) -> str:
     schedule, bracket, options = job.schedule.partition(" {")
+    if schedule == "@every 5h" and random.random() < 0.5:
+        schedule = "@every 5h-6h"  # each distance is drawn
     if random.random() < 0.3:
         name = random.choice(("from", "until"))
         day = datetime.fromtimestamp(first * DAY / 1000, UTC)
@@ -121,18 +123,17 @@ def _taken_away(machine: SimulatedMachine, random: Random, life: Life) -> None:
 def _edit(machine: SimulatedMachine, random: Random, life: Life) -> None:
     old = random.choice(life.jobs)
     number = life.jobs.index(old)
-    new = made_odd(drawn_job(random, number, old.timezone, machine.now // DAY), random, machine.now // DAY)
-    life.jobs[number] = new
+    life.jobs[number] = odd_job(random, number, old.timezone, machine.now // DAY)
     machine.apply(life.jobs)
 
 
+def odd_job(random: Random, number: int, zone: str, today: int) -> Job:
+    return made_odd(drawn_job(random, number, zone, today), random, today)
+
+
 def _resume(machine: SimulatedMachine, random: Random, life: Life) -> None:
-    for job in life.jobs:
-        machine.store.update(partial(_resumed, job.id, machine.now))
-
-
-def _resumed(job: str, now_ms: int, tx: Transaction) -> None:
-    resume(Records(tx, now_ms), job, ANN)
+    job = random.choice(life.jobs).id
+    machine.store.update(lambda tx: resume(Records(tx, machine.now), job, ANN))
 
 
 def _disable(machine: SimulatedMachine, random: Random, life: Life) -> None:
@@ -154,7 +155,7 @@ def check(seed: object) -> None:
     check_life(machine, life._replace(now_ms=machine.now), is_watched=unwatched_ms <= MINUTE)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [*range(4), 9, 11, 64, 119])
 def test_what_is_said_of_an_odd_life_is_what_happens(seed: int) -> None:
     check(seed)
 
@@ -164,3 +165,28 @@ def test_what_is_said_of_an_odd_life_is_what_happens(seed: int) -> None:
 def test_what_is_said_of_odd_lives_is_what_happens_for_many_seeds(first: int) -> None:
     for seed in range(first, first + 50):
         check(seed)
+
+
+# -- an edit behind such a life -----------------------------------------------------------------------------------
+
+
+def twin(seed: object) -> tuple[Life, SimulatedMachine, Random]:
+    """The same life each time; no retry and no run is in the way of an instant."""
+    random = Random(f"odd edit {seed}")
+    life = draw(random)
+    odd = [made_odd(job, random, life.begin_ms // DAY) for job in life.jobs]
+    life = life._replace(jobs=[replace(job, retry=RetryPolicy(), overlap=OverlapPolicy.ALLOW) for job in odd])
+    machine = lived_oddly(life, random, unwatched_ms=0)
+    return life._replace(now_ms=machine.now), machine, random
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_a_dry_run_says_behind_an_odd_life_is_what_the_edit_does(seed: int) -> None:
+    check_edit(seed, twin, odd_job)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("first", range(1_000, 2_000, 50))
+def test_what_a_dry_run_says_behind_odd_lives_is_what_the_edit_does_for_many_seeds(first: int) -> None:
+    for seed in range(first, first + 50):
+        check_edit(seed, twin, odd_job)

@@ -121,12 +121,17 @@ def find(reading: Reading, text: str) -> Named:
     return next(iter(found.values()))
 
 
+NOTHING_OPEN = (
+    "it is a job, of which nothing is open; name one of its runs by an id of `chronex history`, or as JOB@TIME"
+)
+
+
 def _hint(reading: Reading, text: str) -> str:
     """A person who writes the name of a job means one of its occurrences that run or wait."""
     if is_name(text) and reading.job(text) is not None:
         found = [*reading.active(text, limit=3), *reading.waiting(text, limit=3)]
         shown = ", ".join(f"{occurrence.id} ({occurrence.state})" for occurrence in found[:3])
-        return f"it is a job, of which these are open: {shown}" if shown else "it is a job, of which nothing is open"
+        return f"it is a job, of which these are open: {shown}" if shown else NOTHING_OPEN
     return f"write at least {_LEAST_TYPED} characters after occ_, run_ or attempt_, or JOB@TIME"
 
 

@@ -18,10 +18,10 @@ from chronex.model.reasons import ReasonCode, text_of
 from chronex.storage import journal
 from chronex.storage.records import Reading
 from chronex.text.durations import format_duration
-from chronex.timing.job_schedule import moved_from, options_of
+from chronex.timing.job_schedule import is_random, moved_from, options_of
 from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import Zone
-from chronex.views.coming_runs import ForecastRun, first_to_start, forecast_all, forecast_run
+from chronex.views.coming_runs import ForecastRun, counts_from_ends, first_to_start, forecast_all, forecast_run
 from chronex.views.jobs import lacking_functions, named, unstopped
 from chronex.views.known_runs import known_runs, left_by_max
 from chronex.views.nodes import WATCHED, Watch
@@ -225,7 +225,7 @@ def ahead(
 def _coming(
     reading: Reading, history: VersionHistory, job: Job, instant_ms: int, now_ms: int, watch: Watch
 ) -> Finding:
-    unnamed = _unnamed(history, job, instant_ms, now_ms)
+    unnamed = _unnamed(reading, history, job, instant_ms, now_ms)
     if unnamed is not None:
         return unnamed
     zone = zone_of(job)
@@ -274,16 +274,25 @@ def _skipped_for_retry(reading: Reading, job: Job, expected: ForecastRun, now_ms
     return Finding(Cause.RETRY_WAITS, "it will be skipped: an earlier occurrence waits for its retry", links)
 
 
-def _unnamed(history: VersionHistory, job: Job, instant_ms: int, now_ms: int) -> Finding | None:
+def _unnamed(reading: Reading, history: VersionHistory, job: Job, instant_ms: int, now_ms: int) -> Finding | None:
     """The schedule does not lead to this instant."""
     if not is_untraceable(job):
         return None if names_instant(job, instant_ms) else not_named(history, job, instant_ms)
     upcoming = next_of(job, job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms)
-    if upcoming == instant_ms:
+    if upcoming == instant_ms or _is_foreseen(reading, job, instant_ms, now_ms):
         return None
     expected = stamp(upcoming, zone_of(job)) if upcoming is not None else "no time"
     fact = f"'{job.schedule}' counts from the run before it; the next is expected at {expected}"
     return Finding(Cause.NOT_MATCHED, "nothing is expected here", [Link(fact, None, Source.SCHEDULE)])
+
+
+def _is_foreseen(reading: Reading, job: Job, instant_ms: int, now_ms: int) -> bool:
+    """An interval that counts from ends goes on from what will be skipped, and that is known beforehand, as distances
+    are that are drawn."""
+    if not counts_from_ends(job) and not is_random(job):
+        return False
+    behind = known_runs(job, reading.occurrences(job.id), now_ms).job
+    return any(run.nominal_ms == instant_ms for run in forecast_all(behind, now_ms, instant_ms, now_ms))
 
 
 def _barred(reading: Reading, job: Job, expected: ForecastRun, now_ms: int, zone: Zone) -> Finding | None:
