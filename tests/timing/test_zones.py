@@ -240,3 +240,29 @@ def test_a_localtime_file_that_is_a_copy_is_found_by_its_bytes(
     found = host_zone()
     assert found.zone.name == "Asia/Seoul"
     assert "is a copy of it" in found.source
+
+
+def test_the_variable_may_be_a_path_as_the_c_library_takes_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`TZ=:/etc/localtime` saves programs of C a system call, and is in many images."""
+    tree = tmp_path / "zoneinfo"
+    (tree / "Asia").mkdir(parents=True)
+    (tree / "Asia/Seoul").write_bytes(zones._zone_file("Asia/Seoul"))
+    (tmp_path / "copy").write_bytes(zones._zone_file("Asia/Seoul"))
+    (tmp_path / "localtime").symlink_to(tree / "Europe/Paris")
+    monkeypatch.setattr(zones, "LOCALTIME", tmp_path / "localtime")
+    monkeypatch.setattr(zones, "TIMEZONE", tmp_path / "timezone")
+    monkeypatch.setattr("zoneinfo.TZPATH", (str(tree),))
+    for variable, name, unused in [
+        (str(tree / "Asia/Seoul"), "Asia/Seoul", ""),
+        (f":{tree / 'Asia/Seoul'}", "Asia/Seoul", ""),
+        (str(tree / "posix/Asia/Seoul"), "Asia/Seoul", ""),
+        (str(tmp_path / "copy"), "Asia/Seoul", ""),
+        (f":{tmp_path / 'localtime'}", "Europe/Paris", ""),
+        ("/nowhere/at/all", "Europe/Paris", "/nowhere/at/all"),
+        ("/dev/zero", "Europe/Paris", "/dev/zero"),
+    ]:
+        monkeypatch.setenv("TZ", variable)
+        found = host_zone()
+        assert (found.zone.name, found.unused) == (name, unused), variable
