@@ -312,10 +312,10 @@ def _unused_note(unused: str) -> str:
 
 def _host_candidates() -> Iterator[tuple[str, str]]:
     """Names of zones, the best first; what costs more is looked for only when the others are not known."""
-    variable = os.environ.get("TZ", "").lstrip(":")
+    variable = os.environ.get("TZ", str(LOCALTIME)).lstrip(":") or "UTC"  # so C libraries take an empty one
     if variable.startswith("/") and Path(variable) != LOCALTIME:
         yield _name_of_path(Path(variable)) or _name_of_copy(Path(variable)) or variable, _FROM_VARIABLE
-    elif variable and Path(variable) != LOCALTIME:
+    elif Path(variable) != LOCALTIME:
         yield _fixed_hours(variable) or variable, _FROM_VARIABLE
     if LOCALTIME.is_symlink() and (name := _name_of_path(LOCALTIME)):
         yield name, f"the host's, from {LOCALTIME}"

@@ -260,6 +260,7 @@ def test_the_variable_may_be_a_path_as_the_c_library_takes_it(
         (str(tree / "posix/Asia/Seoul"), "Asia/Seoul", ""),
         (str(tmp_path / "copy"), "Asia/Seoul", ""),
         (f":{tmp_path / 'localtime'}", "Europe/Paris", ""),
+        ("", "UTC", ""),
         ("/nowhere/at/all", "Europe/Paris", "/nowhere/at/all"),
         ("/dev/zero", "Europe/Paris", "/dev/zero"),
     ]:
