@@ -317,12 +317,36 @@ def _host_candidates() -> Iterator[tuple[str, str]]:
         yield _name_of_path(Path(variable)) or _name_of_copy(Path(variable)) or variable, _FROM_VARIABLE
     elif Path(variable) != LOCALTIME:
         yield _fixed_hours(variable) or variable, _FROM_VARIABLE
-    if LOCALTIME.is_symlink() and (name := _name_of_path(LOCALTIME)):
-        yield name, f"the host's, from {LOCALTIME}"
+    yield from _machine_candidates(LOCALTIME, TIMEZONE)
+
+
+def _machine_candidates(localtime: Path, timezone: Path) -> Iterator[tuple[str, str]]:
+    if localtime.is_symlink() and (name := _name_of_path(localtime)):
+        yield name, f"the host's, from {localtime}"
     with suppress(OSError, UnicodeDecodeError):
-        yield TIMEZONE.read_text("utf-8").strip(), f"the host's, from {TIMEZONE}"
-    if original := _name_of_copy(LOCALTIME):
-        yield original, f"the host's, {LOCALTIME} is a copy of it"
+        yield timezone.read_text("utf-8").strip(), f"the host's, from {timezone}"
+    if original := _name_of_copy(localtime):
+        yield original, f"the host's, {localtime} is a copy of it"
+
+
+def machine_zone(root: Path = Path("/")) -> Zone | None:
+    """The zone of the machine whose files lie below `root`, which its services see; None where it names none.
+
+    A TZ variable is of whoever asks, and no service of the system has it.
+    """
+    at_home = root == Path("/")
+    files = (LOCALTIME, TIMEZONE) if at_home else (root / "etc/localtime", root / "etc/timezone")
+    for name, _ in _machine_candidates(*files):
+        with suppress(UnknownZoneError):
+            return load_zone(name)
+    return None
+
+
+def show_one_time(one: Zone, other: Zone, since: int, until: int) -> bool:
+    """Do their clocks agree in these seconds, whatever they are called?"""
+    if one.offset_at(since) != other.offset_at(since):
+        return False
+    return list(one.changes(since, until)) == list(other.changes(since, until))
 
 
 def _fixed_hours(variable: str) -> str | None:
