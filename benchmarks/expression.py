@@ -10,7 +10,8 @@ from itertools import islice
 import chronex
 from benchmarks.measure import FULL, Row, Size, geometric_mean, seconds
 from benchmarks.peers import CHRONEX, PEERS, Peer, exhaust, tzinfo_of
-from chronex.timing.occurrences import LAST_MS, Occurrences
+from chronex.text.instants import LAST_MS
+from chronex.timing.occurrences import Occurrences
 
 EXPRESSIONS = (
     "* * * * *", "*/5 * * * *", "0 9 * * MON-FRI", "30 4 1,15 * *", "0 0 L * *", "0 0 * * 5#2", "0 0 29 2 *",

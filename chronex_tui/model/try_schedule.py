@@ -7,10 +7,10 @@ from itertools import islice
 
 from chronex.expr.diagnostics import Diagnostic
 from chronex.text.durations import largest_unit
+from chronex.text.instants import LAST_MS
 from chronex.text.terminal import cell_safe, cell_width
 from chronex.timing import parse, validate
 from chronex.timing.clock_changes import effect_of
-from chronex.timing.occurrences import LAST_MS
 from chronex.timing.zones import Zone
 from chronex_tui.model.display import abbreviation, clock_time, day_of, full_stamp, have_seconds
 from chronex_tui.model.layout import Line, wrap
