@@ -204,7 +204,7 @@ def _retry_text(retry: Retry) -> str:
 
 def _past(detail: Detail, zone: Zone) -> Iterator[str]:
     if not detail.outcomes:
-        yield "last       never ran"
+        yield f"last       {detail.row.without_last}"
         return
     last = detail.outcomes[0]
     took = "" if last.duration_ms is None else f" after {brief_duration(last.duration_ms)}"

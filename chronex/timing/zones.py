@@ -280,6 +280,7 @@ def zone_names() -> tuple[str, ...]:
 # -- the zone of this host, and where it was found ------------------------------------------------------------
 
 _FROM_VARIABLE = "the host's, from the TZ variable"
+_MOST_ZONE_BYTES = 1 << 20
 _POSIX_FIXED = r"(?:<[A-Za-z0-9+-]+>|[A-Za-z]{3,})([+-]?[0-9]{1,2})(?::00){0,2}"
 LOCALTIME = Path("/etc/localtime")
 TIMEZONE = Path("/etc/timezone")
@@ -311,16 +312,41 @@ def _unused_note(unused: str) -> str:
 
 def _host_candidates() -> Iterator[tuple[str, str]]:
     """Names of zones, the best first; what costs more is looked for only when the others are not known."""
-    if variable := os.environ.get("TZ", "").lstrip(":"):
+    variable = os.environ.get("TZ", str(LOCALTIME)).lstrip(":") or "UTC"  # so C libraries take an empty one
+    if variable.startswith("/") and Path(variable) != LOCALTIME:
+        yield _name_of_path(Path(variable)) or _name_of_copy(Path(variable)) or variable, _FROM_VARIABLE
+    elif Path(variable) != LOCALTIME:
         yield _fixed_hours(variable) or variable, _FROM_VARIABLE
-    if LOCALTIME.is_symlink():
-        _, marker, name = os.path.realpath(LOCALTIME).partition("zoneinfo/")
-        if marker:
-            yield name, f"the host's, from {LOCALTIME}"
+    yield from _machine_candidates(LOCALTIME, TIMEZONE)
+
+
+def _machine_candidates(localtime: Path, timezone: Path) -> Iterator[tuple[str, str]]:
+    if localtime.is_symlink() and (name := _name_of_path(localtime)):
+        yield name, f"the host's, from {localtime}"
     with suppress(OSError, UnicodeDecodeError):
-        yield TIMEZONE.read_text("utf-8").strip(), f"the host's, from {TIMEZONE}"
-    if LOCALTIME.is_file() and (original := _name_of_copy(LOCALTIME)):
-        yield original, f"the host's, {LOCALTIME} is a copy of it"
+        yield timezone.read_text("utf-8").strip(), f"the host's, from {timezone}"
+    if original := _name_of_copy(localtime):
+        yield original, f"the host's, {localtime} is a copy of it"
+
+
+def machine_zone(root: Path = Path("/")) -> Zone | None:
+    """The zone of the machine whose files lie below `root`, which its services see; None where it names none.
+
+    A TZ variable is of whoever asks, and no service of the system has it.
+    """
+    at_home = root == Path("/")
+    files = (LOCALTIME, TIMEZONE) if at_home else (root / "etc/localtime", root / "etc/timezone")
+    for name, _ in _machine_candidates(*files):
+        with suppress(UnknownZoneError):
+            return load_zone(name)
+    return None
+
+
+def show_one_time(one: Zone, other: Zone, since: int, until: int) -> bool:
+    """Do their clocks agree in these seconds, whatever they are called?"""
+    if one.offset_at(since) != other.offset_at(since):
+        return False
+    return list(one.changes(since, until)) == list(other.changes(since, until))
 
 
 def _fixed_hours(variable: str) -> str | None:
@@ -332,9 +358,16 @@ def _fixed_hours(variable: str) -> str | None:
     return f"Etc/GMT{hours:+d}" if hours else "Etc/UTC"
 
 
+def _name_of_path(path: Path) -> str:
+    """Europe/Paris of /usr/share/zoneinfo/Europe/Paris, through links; empty where the path names none."""
+    return os.path.realpath(path).partition("zoneinfo/")[2].removeprefix("posix/")
+
+
 def _name_of_copy(path: Path) -> str | None:
     """The name of the zone whose file has the same bytes; of several that do, the first that people are offered."""
     with suppress(OSError):
+        if not path.is_file() or path.stat().st_size > _MOST_ZONE_BYTES:  # TZ=/dev/zero
+            return None
         data = path.read_bytes()
         for name in zone_names():
             for directory in zoneinfo.TZPATH:

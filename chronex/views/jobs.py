@@ -143,6 +143,11 @@ class Row(NamedTuple):
         """It is enabled, not paused, and has a run to come."""
         return self.job.enabled and not self.is_paused and self.next is not None
 
+    @property
+    def without_last(self) -> str:
+        """What to say where no run has ended: one that runs, or is to be tried again, has begun all the same."""
+        return "none over yet" if self.is_running or self.retry is not None else "never ran"
+
 
 class NodeStatus(NamedTuple):
     """A scheduler process, and whether it is alive."""

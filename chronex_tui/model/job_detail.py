@@ -273,7 +273,7 @@ def _clock(detail: JobDetail, display: DisplaySettings, cells: int) -> Iterator[
 
 def _past(detail: JobDetail, display: DisplaySettings, cells: int) -> Iterator[Line]:
     if not detail.outcomes:
-        yield (("last   ", "label"), ("never ran", "dim"))
+        yield (("last   ", "label"), (detail.row.without_last, "dim"))
         return
     shown_ones = detail.outcomes[: max(min(40, cells - 30), 8)]
     yield (

@@ -102,7 +102,7 @@ class JobsTable(ColumnTable):
             "job": ((f"{display.sign_of_job(row.situation)} ", style), (name, "marked" if is_marked else quiet)),
             "schedule": ((cell_safe(_without_zone(row.job.shown_schedule)), "dim"),),
             "next": self._next(row),
-            "last": last_words(row.last, display, row.job),
+            "last": last_words(row, display),
             "retry": ((_retry(row), "retry" if row.retry else "dim"),),
             "zone": ((job_zone(row.job).name, "dim"),),
         }
@@ -183,13 +183,14 @@ def clock_note(job: Job, nominal_ms: int) -> str:
     return "" if timing is None else note_of(timing, nominal_ms)
 
 
-def last_words(last: Outcome | None, display: DisplaySettings, job: Job) -> Line:
+def last_words(row: Row, display: DisplaySettings) -> Line:
     """ok 14:45 1m02s, or what went wrong and when."""
+    last = row.last
     if last is None:
-        return (("never ran", "dim"),)
+        return ((row.without_last, "dim"),)
     style = STYLES[last.state]
     at = last.finished_ms or last.nominal_ms
-    when = stamp(at // MINUTE_MS * MINUTE_MS, display.now_ms, display.zone_of(job))
+    when = stamp(at // MINUTE_MS * MINUTE_MS, display.now_ms, display.zone_of(row.job))
     if last.errors:
         return (("with errors", STYLES[WITH_ERRORS]), (f" {when}", ""))
     if last.is_good:

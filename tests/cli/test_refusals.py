@@ -182,7 +182,7 @@ def test_an_empty_store(typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     "command",
     [("apply", "PIPE"), ("run", "--once", "--config", "PIPE"), ("simulate", "PIPE"), ("lint", "PIPE", "--as", "crontab"),
-     ("import", "crontab", "PIPE"), ("restore", "PIPE")],
+     ("import", "crontab", "PIPE", "--tz", "UTC"), ("restore", "PIPE")],
 )  # fmt: skip
 def test_a_pipe_that_nobody_writes_to_is_refused_and_not_waited_for(
     chronex: Chronex, tmp_path: Path, command: tuple[str, ...]

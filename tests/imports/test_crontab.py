@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from chronex.clock import wall_ms
 from chronex.expr.diagnostics import ERROR
 from chronex.imports.cron_host import CronHost
 from chronex.imports.crontab import CrontabFile, read_crontab, split_percents
@@ -19,7 +20,7 @@ from chronex.lint.cron_programs import BCRON, BSD, BUSYBOX, CRONIE, DEBIAN, SUPE
 from chronex.lint.linter import lint_document
 from chronex.lint.source_files import open_document
 from chronex.model.channels import NoticeEvent
-from chronex.timing.zones import load_zone
+from chronex.timing.zones import load_zone, machine_zone, show_one_time, utc_zone
 from tests.cli.conftest import Chronex
 from tests.imports.crontabs import CRONTABS, SYSTEM
 from tests.lint.linting import assume
@@ -415,9 +416,9 @@ def test_the_command_writes_a_file_that_applies(chronex: Chronex, tmp_path: Path
     assert done.code == 0, done.err
     assert "3 jobs: 3 the same; nothing lost; the times of 3 proven" in done.out
     assert chronex("apply", str(written), "--store", str(tmp_path / "store")).code == 0
-    again = chronex("import", "crontab", str(source), "-o", str(written))
+    again = chronex("import", "crontab", str(source), "-o", str(written), "--tz", "UTC")
     os.mkfifo(tmp_path / "device")
-    onto = chronex("import", "crontab", str(source), "-o", str(tmp_path / "device"), "--force")
+    onto = chronex("import", "crontab", str(source), "-o", str(tmp_path / "device"), "--force", "--tz", "UTC")
     assert (onto.code, (tmp_path / "device").is_fifo()) == (2, True)
     assert "is not a file that could be written over; --check compares without writing" in onto.err
     assert again.code == 2
@@ -457,6 +458,23 @@ def test_check_writes_nothing_and_exits_1_for_what_is_lost(chronex: Chronex, tmp
     ],
 )
 def test_bad_input_is_one_sentence(chronex: Chronex, arguments: tuple[str, ...], words: str) -> None:
-    done = chronex(*arguments)
+    done = chronex(*arguments, "--tz", "UTC")
     assert done.code == 2
     assert words in done.err
+
+
+def test_where_the_shell_has_another_zone_than_the_machine_it_is_asked_which_one_cron_had(chronex: Chronex) -> None:
+    """A TZ of a login was taken for cron's, which has that of the machine: every time was wrong, and proven."""
+    machine, now = machine_zone() or utc_zone(), wall_ms() // 1000
+    others = (load_zone(name) for name in ("Asia/Tokyo", "America/Lima"))
+    other = next(zone for zone in others if not show_one_time(zone, machine, now, now + 86_400)).name
+    line = "30 2 * * * backup\n"
+    for source in ("crontab", "/etc"):
+        asked = chronex("import", source, *["-"] * (source == "crontab"), "--check", stdin=line, TZ=other)
+        assert asked.code == 2
+        assert f"TZ is {other} in this shell, and the machine's zone is {machine.name}" in asked.err
+    for one in (other, machine.name):
+        done = chronex("import", "crontab", "-", "--as", "user", "-o", "-", "--tz", one, stdin=line, TZ=other)
+        assert f'timezone = "{one}"' in done.out
+    done = chronex("import", "crontab", "-", "--as", "user", "-o", "-", stdin=line, TZ=":/etc/localtime")
+    assert f'timezone = "{machine.name}"' in done.out

@@ -53,7 +53,7 @@ def test_a_system_crontab_is_read_as_one_wherever_it_lies(chronex: Chronex, tmp_
     if place != "-":
         path.parent.mkdir(exist_ok=True)
         path.write_text(SYSTEM)
-    done = chronex("import", "crontab", place if place == "-" else str(path), "-o", "-", stdin=SYSTEM)
+    done = chronex("import", "crontab", place if place == "-" else str(path), "-o", "-", "--tz", "UTC", stdin=SYSTEM)
     assert done.code == 0, done.err
     assert "[jobs.cron-hourly]\n" in done.out
     assert 'run = "cd / && run-parts --report /etc/cron.hourly"' in done.out
@@ -62,19 +62,20 @@ def test_a_system_crontab_is_read_as_one_wherever_it_lies(chronex: Chronex, tmp_
 
 def test_what_cannot_be_told_is_asked_for(chronex: Chronex) -> None:
     text = "0 3 * * * spaced out\n"
-    done = chronex("import", "crontab", "-", "--check", stdin=text)
+    done = chronex("import", "crontab", "-", "--check", "--tz", "UTC", stdin=text)
     assert (done.code, "--as system" in done.err) == (2, True)
     for kind, name in (("system", "out"), ("user", "spaced-out")):
-        assert (
-            f"same     {name} (line 1)" in chronex("import", "crontab", "-", "--check", "--as", kind, stdin=text).out
-        )
+        done = chronex("import", "crontab", "-", "--check", "--as", kind, "--tz", "UTC", stdin=text)
+        assert f"same     {name} (line 1)" in done.out
     assert chronex("import", "crontab", "-", "--as", "nobody", stdin=text).code == 2
 
 
 def test_several_crontabs_are_one_import(chronex: Chronex, tmp_path: Path) -> None:
     for name, line in (("a", "0 1 * * * rsync -a /a /b\n"), ("b", "0 2 * * * rsync -a /c /d\n")):
         (tmp_path / name).write_text(line)
-    done = chronex("import", "crontab", str(tmp_path / "a"), str(tmp_path / "b"), "--as", "user", "-o", "-")
+    done = chronex(
+        "import", "crontab", str(tmp_path / "a"), str(tmp_path / "b"), "--as", "user", "-o", "-", "--tz", "UTC"
+    )
     assert done.code == 0, done.err
     assert "[jobs.rsync]" in done.out
     assert "[jobs.b-rsync]" in done.out

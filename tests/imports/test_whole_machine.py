@@ -167,6 +167,12 @@ def test_a_machine_without_losses_is_exit_0(chronex: Chronex, tmp_path: Path) ->
     assert "nothing lost" in done.out
 
 
+def test_the_times_of_another_machine_are_read_in_its_own_zone(chronex: Chronex, place: MachineFiles) -> None:
+    (place.etc / "timezone").write_text("America/New_York\n")
+    done = chronex("import", str(place.etc), "-o", "-", TZ="Asia/Tokyo")
+    assert 'timezone = "America/New_York"' in done.out
+
+
 def second_name(path: Path) -> None:
     os.link(path, path.parent.parent / "second")
 

@@ -12,7 +12,15 @@ import pytest
 from chronex.errors import UnknownZoneError
 from chronex.timing import zones
 from chronex.timing.tzif import parse_rule, read_tzif
-from chronex.timing.zones import host_zone, load_zone, utc_zone, zone_names, zone_of
+from chronex.timing.zones import (
+    host_zone,
+    load_zone,
+    machine_zone,
+    show_one_time,
+    utc_zone,
+    zone_names,
+    zone_of,
+)
 
 DAY = 86_400
 NAMES = sorted(available_timezones())
@@ -240,3 +248,47 @@ def test_a_localtime_file_that_is_a_copy_is_found_by_its_bytes(
     found = host_zone()
     assert found.zone.name == "Asia/Seoul"
     assert "is a copy of it" in found.source
+
+
+def test_the_variable_may_be_a_path_as_the_c_library_takes_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`TZ=:/etc/localtime` saves programs of C a system call, and is in many images."""
+    tree = tmp_path / "zoneinfo"
+    (tree / "Asia").mkdir(parents=True)
+    (tree / "Asia/Seoul").write_bytes(zones._zone_file("Asia/Seoul"))
+    (tmp_path / "copy").write_bytes(zones._zone_file("Asia/Seoul"))
+    (tmp_path / "localtime").symlink_to(tree / "Europe/Paris")
+    monkeypatch.setattr(zones, "LOCALTIME", tmp_path / "localtime")
+    monkeypatch.setattr(zones, "TIMEZONE", tmp_path / "timezone")
+    monkeypatch.setattr("zoneinfo.TZPATH", (str(tree),))
+    for variable, name, unused in [
+        (str(tree / "Asia/Seoul"), "Asia/Seoul", ""),
+        (f":{tree / 'Asia/Seoul'}", "Asia/Seoul", ""),
+        (str(tree / "posix/Asia/Seoul"), "Asia/Seoul", ""),
+        (str(tmp_path / "copy"), "Asia/Seoul", ""),
+        (f":{tmp_path / 'localtime'}", "Europe/Paris", ""),
+        ("", "UTC", ""),
+        ("/nowhere/at/all", "Europe/Paris", "/nowhere/at/all"),
+        ("/dev/zero", "Europe/Paris", "/dev/zero"),
+    ]:
+        monkeypatch.setenv("TZ", variable)
+        found = host_zone()
+        assert (found.zone.name, found.unused) == (name, unused), variable
+
+
+def test_another_machine_has_the_zone_of_its_own_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    (tmp_path / "etc").mkdir()
+    assert machine_zone(tmp_path) is None
+    (tmp_path / "etc/timezone").write_text("Europe/Paris\n")
+    assert machine_zone(tmp_path) == load_zone("Europe/Paris")
+    (tmp_path / "etc/localtime").symlink_to("/usr/share/zoneinfo/America/Lima")
+    assert machine_zone(tmp_path) == load_zone("America/Lima")
+
+
+def test_zones_show_one_time_where_their_clocks_agree() -> None:
+    assert show_one_time(load_zone("UTC"), load_zone("Etc/UTC"), START, END)
+    assert show_one_time(load_zone("Europe/Berlin"), load_zone("Europe/Rome"), END - 10 * 366 * DAY, END)
+    assert not show_one_time(load_zone("Europe/Berlin"), load_zone("Europe/London"), START, END)
+    assert not show_one_time(load_zone("Asia/Tokyo"), load_zone("UTC"), START, END)

@@ -106,7 +106,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 @pytest.mark.skipif(TMUX is None, reason="tmux is not installed, so nobody takes a stranger's first steps")
 def test_a_stranger_moves_a_crontab_and_sees_it_run(terminal: Terminal, tmp_path: Path) -> None:
     (tmp_path / "crontab.txt").write_text(CRONTAB)
-    told = terminal.types("chronex import crontab crontab.txt -o chronex.toml")
+    told = terminal.types("chronex import crontab crontab.txt -o chronex.toml --tz Europe/Berlin")
     assert "3 jobs: 3 the same; nothing lost; the times of 2 proven" in told
     assert "new" in terminal.types("chronex apply --dry-run")
     told = terminal.types("chronex apply")

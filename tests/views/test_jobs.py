@@ -53,6 +53,7 @@ def test_a_new_job_waits_for_its_first_instant() -> None:
     found = row(SteppedEngine(), START)
     assert (found.situation, found.next, found.last) == (Situation.WAITING, NextRun(FIRST, FIRST, True), None)
     assert (found.is_active, found.is_enabled, found.is_paused, found.is_running) == (True, True, False, False)
+    assert found.without_last == "never ran"
 
 
 def test_a_running_job_says_since_when_and_what_runs() -> None:
@@ -60,6 +61,7 @@ def test_a_running_job_says_since_when_and_what_runs() -> None:
     machine.tick(FIRST + 7)
     found = row(machine, FIRST + 9)
     assert (found.situation, found.is_running, found.running_since_ms) == (Situation.RUNNING, True, FIRST + 7)
+    assert (found.last, found.without_last) == (None, "none over yet")
     (running,) = detail(machine, FIRST + 9).running
     assert [(a.task, a.number) for a in running.attempts] == [("one", 1)]
 
@@ -71,6 +73,7 @@ def test_a_failed_task_that_waits_is_retrying_with_attempt_and_time() -> None:
     machine.end(launch, AttemptState.FAILED, hour + 100, reason=free_text("exit code 3"), exit_code=3)
     found = row(machine, hour + 200)
     assert found.situation is Situation.RETRYING
+    assert (found.last, found.without_last) == (None, "none over yet")
     assert found.retry is not None
     assert (found.retry.task, found.retry.attempt, found.retry.most) == ("one", 2, 4)
     assert (found.retry.at_ms, str(found.retry.reason)) == (hour + 5_100, "exit code 3")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MOST_DIFFERENCES = 12  # shown of one job
 _MOST_BYTES = 1 << 20
+_COMPARED_S = 6 * 366 * 86_400  # the five years of the proof, from a --now of this year
 _SOURCES = ("crontab", "systemd", "k8s", "machine")
 _COLUMN = " " * 9
 
@@ -84,7 +85,7 @@ def run_import(source: str, paths: list[str], options: ImportOptions) -> int:
     """0: everything is carried over and the same; 1: something differs or is lost, and was reported."""
     from chronex.imports.import_result import job_file_text, prove, with_accepted_warnings, with_shared_defaults
 
-    zone = choose_zone(options.tz).zone
+    zone = _zone_of(source, paths, options.tz)
     found = _read(source, paths, zone, options)
     if not found.jobs and not found.lost:
         raise UsageError(f"nothing to import: no {source} schedule was found")
@@ -148,15 +149,43 @@ def _read(source: str, paths: list[str], zone: Zone, options: ImportOptions) -> 
     return read_cronjobs("\n---\n".join(_text_of(path) for path in paths or ["-"]), zone)
 
 
+def _zone_of(source: str, paths: list[str], tz: str | None) -> Zone:
+    """The zone in which the source is read: cron and systemd keep that of their machine.
+
+    A TZ variable is of this shell. In a container cron may have the same one, on a server it has not: asked for,
+    instead of proving times that were never kept.
+    """
+    from chronex.clock import wall_ms
+    from chronex.timing.zones import host_zone, machine_zone, show_one_time, utc_zone
+
+    if tz or source == "k8s":
+        return choose_zone(tz).zone
+    root = _root_and_etc(paths[0] if paths else "/")[0] if source == "machine" else Path("/")
+    shell, machine = host_zone(), machine_zone(root)
+    if root != Path("/"):
+        return machine or shell.zone
+    machine, now_s = machine or utc_zone(), wall_ms() // 1000
+    if not show_one_time(shell.zone, machine, now_s, now_s + _COMPARED_S):
+        raise UsageError(
+            f"TZ is {shell.zone.name} in this shell, and the machine's zone is {machine.name}; say which one "
+            f"{'the timers' if source == 'systemd' else 'cron'} had: --tz {shell.zone.name} or --tz {machine.name}"
+        )
+    return shell.zone
+
+
 def _machine(named: str, zone: Zone, options: ImportOptions) -> Import:
     """`/etc` is the machine's own; any other directory is a tree with an etc in it, or one that is an etc."""
     from chronex.imports.whole_machine import MachineFiles, read_machine
 
+    root, etc = _root_and_etc(named)
+    return read_machine(MachineFiles(root, etc), zone, _program(options.cron, root))
+
+
+def _root_and_etc(named: str) -> tuple[Path, Path]:
     path = Path(named).absolute()
     if not path.is_dir():
         raise UsageError(f"{terminal_safe(named)} is not a directory; name /etc, or the root of a machine's files")
-    machine = MachineFiles(path, path / "etc") if (path / "etc").is_dir() else MachineFiles(path.parent, path)
-    return read_machine(machine, zone, _program(options.cron, machine.root))
+    return (path, path / "etc") if (path / "etc").is_dir() else (path.parent, path)
 
 
 def _program(cron: str | None, root: Path = Path("/")) -> CronProgram:

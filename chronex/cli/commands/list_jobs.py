@@ -23,7 +23,7 @@ from chronex.cli.output import (
 
 if TYPE_CHECKING:
     from chronex.timing.zones import Zone
-    from chronex.views.jobs import Outcome, Row
+    from chronex.views.jobs import Row
     from chronex.views.nodes import Watch
 
 # Columns of the table.
@@ -87,7 +87,7 @@ def _print_table(rows: list[Row], total: int, now_ms: int, zone: Zone, watch: Wa
     lines: list[Line] = [("STATE", "JOB", "NEXT", "LAST", "SCHEDULE")]
     lines += [
         (state_text(row, watch), terminal_safe(row.job.shown_name), next_text(row, now_ms, zone, watch),
-         last_text(row.last, now_ms, zone), row.job.shown_schedule)
+         last_text(row, now_ms, zone), row.job.shown_schedule)
         for row in rows
     ]  # fmt: skip
     widths = [max(width(line[column]) for line in lines) for column in range(4)]
@@ -138,13 +138,14 @@ def next_text(row: Row, now_ms: int, zone: Zone, watch: Watch) -> str:
     return f"from {when}" if watch.has_scheduler else f"would start from {moment(row.next.due_ms, now_ms, zone)}"
 
 
-def last_text(last: Outcome | None, now_ms: int, zone: Zone) -> str:
+def last_text(row: Row, now_ms: int, zone: Zone) -> str:
     from chronex.model.states import OccurrenceState
     from chronex.text.durations import brief_duration
     from chronex.views.wording import moment, state_words
 
+    last = row.last
     if last is None:
-        return "never ran"
+        return row.without_last
     word = "ok" if last.state is OccurrenceState.COMPLETED else last.state.value.replace("failed_stale", "stale")
     word = state_words(word, last.errors)
     took = f" {brief_duration(last.duration_ms)}" if last.duration_ms is not None else ""

@@ -80,7 +80,10 @@ def run_install(config: str | None, store: str | None, *, dry_run: bool, no_star
         store=_named_store(location),
         path=SYSTEM_PATH if system else os.environ.get("PATH", os.defpath),
         log=_log_of(location),
-        environment=() if isinstance(location, Path) else _of_node(os.environ),
+        environment=(
+            *_zone(os.environ, system=system),
+            *(() if isinstance(location, Path) else _of_node(os.environ)),
+        ),
     )
     manager = manager_of(Path.home(), os.environ, is_of_system=system)
     if dry_run:
@@ -93,6 +96,25 @@ def run_install(config: str | None, store: str | None, *, dry_run: bool, no_star
     return _run_commands(manager, manager.start, "started")
 
 
+def _zone(environ: Mapping[str, str], *, system: bool) -> tuple[tuple[str, str], ...]:
+    """The TZ of this shell, in which its commands show the schedules: without it the service would read those that
+    name no zone in another one. A service of the system is the machine's, and a login's zone is not."""
+    from chronex.clock import wall_ms
+    from chronex.timing.zones import host_zone, machine_zone, show_one_time, utc_zone
+
+    shell, machine, now_s = host_zone().zone, machine_zone() or utc_zone(), wall_ms() // 1000
+    if "TZ" not in environ or show_one_time(shell, machine, now_s, now_s + _A_YEAR_S):
+        return ()
+    if not system:
+        return (("TZ", environ["TZ"]),)
+    err(
+        f"TZ is {shell.name} in this shell, and the service has the machine's zone, {machine.name}: schedules that "
+        f'name none are read there; timezone = "{shell.name}" under [scheduler] of the job file keeps them'
+    )
+    return ()
+
+
+_A_YEAR_S = 366 * 86_400
 # What tells a node of a shared store who it is, and where its password lies; never the password itself.
 _NODE_VARIABLES = ("CHRONEX_NODE", "CHRONEX_STATE_DIR", "PGPASSFILE", "PGSERVICE", "PGSERVICEFILE", "PGSSLROOTCERT")
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from chronex.clock import wall_ms
+from chronex.timing.zones import load_zone, machine_zone, show_one_time, utc_zone
 from tests.cli.conftest import Chronex, Done
 
 pytestmark = pytest.mark.binary
@@ -22,9 +24,9 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def service(chronex: Chronex, home: Path, *arguments: str) -> Done:
+def service(chronex: Chronex, home: Path, *arguments: str, **environment: str) -> Done:
     where = {"HOME": str(home), "CHRONEX_CONFIG": str(home / "chronex.toml"), "PATH": f"{home / 'bin'}"}
-    return chronex("service", *arguments, **where)
+    return chronex("service", *arguments, **where, **environment)
 
 
 def systemctl(home: Path, script: str) -> None:
@@ -66,6 +68,19 @@ def test_a_service_of_the_system_has_a_path_of_the_system(chronex: Chronex, home
     assert f"PATH={home / 'bin'}" in own
     of_system = service(chronex, home, "install", "--system", "--dry-run").out
     assert (str(home / "bin") in of_system, "/usr/local/bin:/usr/sbin:/usr/bin" in of_system) == (False, True)
+
+
+def test_the_zone_of_the_shell_comes_along_or_is_told_as_left_behind(chronex: Chronex, home: Path) -> None:
+    """Schedules without a zone were shown in that of the shell, and run in that of the machine."""
+    machine, now = machine_zone() or utc_zone(), wall_ms() // 1000
+    others = (load_zone(name) for name in ("Asia/Tokyo", "America/Lima"))
+    other = next(zone for zone in others if not show_one_time(zone, machine, now, now + 86_400)).name
+    own = service(chronex, home, "install", "--dry-run", TZ=other)
+    assert (f"TZ={other}" in own.out, own.err) == (True, "")
+    of_system = service(chronex, home, "install", "--system", "--dry-run", TZ=other)
+    assert "TZ=" not in of_system.out
+    assert f'timezone = "{other}" under [scheduler] of the job file keeps them' in of_system.err
+    assert "TZ=" not in service(chronex, home, "install", "--dry-run", TZ=":/etc/localtime").out
 
 
 def test_what_is_not_installed_is_said_with_the_command_for_it(chronex: Chronex, home: Path) -> None:
