@@ -267,6 +267,8 @@ class Daemon:
         if lost.conflicts:
             running = await self.store.view_async(lambda tx: running_attempts(Reading(tx)))
             self.executor.stop_all_but({one.id for one in running if one.owner == self.node.id})
+            # Its record may have running what has ended here. Whoever takes this node's place finds that out.
+            self.fail(StoreOutcomeUnknownError("the database went back, and others had decided of the same jobs"))
 
     def note_functions(self) -> None:
         """This program has a further function: tell others, and look again at what is due."""

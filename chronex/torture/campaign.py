@@ -51,8 +51,8 @@ _BUSY_SHARE = 0.8
 # What a node that is gone had claimed moves within 20 s of the usual pace. One that stands still in the middle of a
 # transaction holds the others up for 8 s at any pace. The rest is for what all of them have to do then.
 _MOVES_MS, _HELD_UP_MS, _BUSY_MS = 20_000, 8_000, 15_000
-# Half of the time for which a node is trusted: where a shell takes longer to begin, the machine is too busy.
-_IN_TIME_MS = 6_500
+# An eighth of the time for which a node is trusted: a heartbeat and a start take several times as long as a shell.
+_IN_TIME_MS = 1_600
 
 Emit = Callable[[str], None]
 

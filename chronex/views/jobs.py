@@ -32,8 +32,8 @@ from chronex.views.coming_runs import (
 from chronex.views.group_rows import waits_for
 from chronex.views.known_runs import beside_records, coming_runs, known_runs, left_by_max
 
-# A row searches this many occurrences for the last one that has ended.
-_OPEN_AT_MOST = 8
+# Behind so many occurrences that have not ended the last one that has is found mostly.
+_OPEN_MOSTLY = 8
 _ALL_JOBS = 1_000_000
 
 
@@ -339,9 +339,11 @@ def _newest(reading: Reading, job: Job) -> list[Occurrence]:
 
 
 def _last_of(reading: Reading, job: Job, newest: list[Occurrence]) -> Outcome | None:
-    if newest and not is_final(newest[0].state):
-        newest = reading.occurrences(job.id, limit=_OPEN_AT_MOST)
-    ended = next((one for one in newest if is_final(one.state)), None)
+    """Behind everything that runs, waits in a queue or is to come."""
+    ended, most = None, _OPEN_MOSTLY
+    while newest and (ended := next((one for one in newest if is_final(one.state)), None)) is None:
+        newest = reading.occurrences(job.id, newest[-1].nominal_ms, most)
+        most *= 2
     return None if ended is None else outcome_of(ended)
 
 

@@ -16,6 +16,7 @@ import pytest
 from chronex.daemon import headless
 from chronex.daemon.loop import LEASE
 from chronex.daemon.maintenance import add_maintenance
+from chronex.engine.commands import Actor, pause
 from chronex.engine.membership import LEASE_MS, lose
 from chronex.engine.shared_logs import read_excerpt
 from chronex.engine.update import apply_jobs
@@ -35,6 +36,7 @@ from tests.daemon.machine import Machine
 from tests.kit.postgres import WHY_MISSING, PostgresServer, begin_server, end_server, find_programs
 from tests.kit.processes import end_all
 from tests.kit.waits import until, until_async
+from tests.store.postgres.test_pg_failover import Backup
 from tests.store.postgres.test_pg_store import sql
 from tests.verify.assertion import assert_verified
 
@@ -192,6 +194,36 @@ def test_a_frozen_daemon_is_given_up_and_comes_back_under_another_name(
             first.until_logged("attempt ended")
         assert [line.split()[0] for line in found.lines()] == ["began", "ended"]
         assert (first.stopped(), second.stopped()) == (0, 0)
+
+
+def test_a_run_whose_end_was_lost_with_the_database_does_not_stay_running(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    """A restore, after which somebody else decides of the job first: nobody runs what the store says is running."""
+    with machines(server.url(), tmp_path, 1) as found:
+        found.apply(SLOW)
+        daemon = found.all[0].start()
+        daemon.until_logged("attempt started")
+        until(found.lines, "its beginning")
+        backup = Backup(found.url)
+        with found.store as store:
+            Path(f"{found.witness}.release").touch()
+            until(lambda: not _active(store), "its end")
+            held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+            daemon.send_signal(signal.SIGSTOP)
+            while sql(server.url(), held) != [(0,)]:  # else it would hold what the restore needs
+                daemon.send_signal(signal.SIGCONT)
+                daemon.send_signal(signal.SIGSTOP)
+            backup.restore()
+            assert _active(store) == [AttemptState.RUNNING]
+            store.update(lambda tx: pause(Records(tx, store.now()), "slow", Actor("test", "test", "test")))
+            daemon.send_signal(signal.SIGCONT)
+            until(lambda: not _active(store), "its end, once more")
+        assert daemon.stopped() == 0
+
+
+def _active(store: PostgresStore) -> list[AttemptState]:
+    return [one.state for one in store.view(lambda tx: Reading(tx).active_attempts())]
 
 
 def _names(store: PostgresStore) -> set[str]:

@@ -120,15 +120,15 @@ def test_outcomes_are_told_newest_first_with_durations_and_the_last_problem() ->
     assert found.row.last == found.outcomes[0]
 
 
-def test_a_queue_is_counted_and_the_last_outcome_is_found_behind_what_is_open() -> None:
+@pytest.mark.parametrize("count", [2, 6, 7, 8, 9, 40])
+def test_a_queue_is_counted_and_the_last_outcome_is_found_behind_what_is_open(count: int) -> None:
     machine = SteppedEngine(overlap=OverlapPolicy.QUEUE)
     (launch,) = machine.tick(FIRST)
     machine.end(launch, AttemptState.SUCCESS, FIRST + 1)
-    machine.tick(FIRST + MINUTE)
-    machine.tick(FIRST + 2 * MINUTE)
-    machine.tick(FIRST + 3 * MINUTE)
-    found = row(machine, FIRST + 3 * MINUTE)
-    assert (found.situation, found.queued) == (Situation.RUNNING, 2)
+    for number in range(1, count + 2):
+        machine.tick(FIRST + number * MINUTE)
+    found = row(machine, FIRST + (count + 1) * MINUTE)
+    assert (found.situation, found.queued) == (Situation.RUNNING, count)
     assert found.last is not None
     assert found.last.nominal_ms == FIRST
 

@@ -3,7 +3,8 @@
 Each writer has its last commit in a row of its own, so the first update after that finds an older one there. What
 this process committed lately is kept in memory, by rows, with what was there before: commits that were lost are done
 once more, in one transaction that has the store to itself, before anything else is decided here. A job of which
-another node has decided meanwhile is left as that node has it, and what runs of it here is to be ended.
+another node has decided meanwhile is left as that node has it, and what runs of it here is to be ended; of one of
+which nodes had decided in turns each does its part again as far as it follows what is there.
 """
 
 from __future__ import annotations
@@ -93,51 +94,57 @@ class RecentCommits:
 
 
 def redo(tx: Transaction, lost: Iterable[_Commit], now_ms: int, writer: str) -> WentBack:
-    """Write again what was lost, of each job of which nobody has decided since; and tell it."""
+    """Write again what was lost, of each job until another node has decided of it; and tell it.
+
+    Where nodes had decided of a job in turns, what follows the turn of another one is left out: it would leave out
+    what that one had decided, for good.
+    """
     lost = list(lost)
+    jobs = {job for commit in lost for key in commit.rows if (job := job_in(key)) is not None}
+    tx.expect({job.decode("latin-1") for job in jobs})
     rows: dict[bytes, bytes | None] = {}
-    before: dict[bytes, bytes | None] = {}
+    events: list[Event] = []
+    conflicts: set[bytes] = set()
     for commit in lost:
-        for key, value in commit.before.items():
-            before.setdefault(key, value)
-        rows |= {key: value for key, value in commit.rows.items() if not is_appended(key)}
-    rows.pop(keys.JOURNAL_HEAD, None)
-    conflicts = _conflicts(tx, rows, before)
+        conflicts |= _conflicts(tx, commit, rows)
+        rows |= {key: value for key, value in commit.rows.items() if _is_kept(key, conflicts)}
+        events += _journaled(commit, conflicts)
     for key, value in rows.items():
-        if job_in(key) in conflicts or (key[:1] == keys.NODE and tx.get(key) is not None):
+        if key[:1] == keys.NODE and tx.get(key) is not None:
             continue  # others may have given this node up, and its next heartbeat tells it so
         if value is None:
             tx.delete(key)
         else:
             tx.put(key, value)
-    jobs = {job for key in rows if (job := job_in(key)) is not None}
     found = WentBack(len(lost), len(jobs - conflicts), tuple(sorted(job.decode("latin-1") for job in conflicts)))
-    append(tx, *_journaled_again(lost, conflicts), _event(found, now_ms, writer))
+    append(tx, *events, _event(found, now_ms, writer))
     return found
 
 
-def _conflicts(tx: Transaction, rows: _Rows, before: _Rows) -> set[bytes]:
-    """Jobs whose rows are not what they were before the first commit that was lost, or of which that is not known."""
-    tx.expect({job.decode("latin-1") for key in rows if (job := job_in(key)) is not None})
+def _is_kept(key: bytes, conflicts: set[bytes]) -> bool:
+    """The events and their numbers are made anew."""
+    return not is_appended(key) and key != keys.JOURNAL_HEAD and job_in(key) not in conflicts
+
+
+def _conflicts(tx: Transaction, commit: _Commit, rows: _Rows) -> set[bytes]:
+    """Jobs whose rows, with those that are written again, are not what they were before it, or that is not known."""
     found: set[bytes] = set()
-    for key in rows:
+    for key in commit.rows:
         job = job_in(key)
         if job is None or key[:1] not in _DECIDING or job in found:
             continue
-        if key not in before or tx.get(key) != before[key]:
+        if key in commit.before:
+            if commit.before[key] != (rows[key] if key in rows else tx.get(key)):
+                found.add(job)
+        elif key not in rows:
             found.add(job)
     return found
 
 
-def _journaled_again(lost: Iterable[_Commit], conflicts: set[bytes]) -> list[Event]:
+def _journaled(commit: _Commit, conflicts: set[bytes]) -> list[Event]:
     """The events that were lost with their jobs, in their order."""
-    found: list[Event] = []
-    for commit in lost:
-        for key in sorted(key for key in commit.rows if is_appended(key)):
-            event = _decoded(key, commit.rows[key])
-            if event is not None and event.job.encode("latin-1") not in conflicts:
-                found.append(event)
-    return found
+    found = (_decoded(key, commit.rows[key]) for key in sorted(key for key in commit.rows if is_appended(key)))
+    return [event for event in found if event is not None and event.job.encode("latin-1") not in conflicts]
 
 
 def _decoded(key: bytes, raw: bytes | None) -> Event | None:

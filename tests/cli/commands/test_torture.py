@@ -20,7 +20,7 @@ SHARED = "postgresql://nobody@127.0.0.1:1/jobs"
         ({"faults": "kil", "store": SHARED}, "no fault 'kil'; did you mean kill?"),
         (
             {"faults": "earthquake", "store": SHARED},
-            r"no fault 'earthquake'; there are kill, stop, stop60, freeze, cut",
+            r"no fault 'earthquake'; there are kill, stop, stop60, freeze, halt, cut",
         ),
         ({"faults": "upgrade", "store": SHARED}, "upgrade needs another version; name its program with --upgrade-to"),
         ({"upgrade_to": "no-such-program", "store": SHARED}, "there is no program 'no-such-program'"),

@@ -139,6 +139,32 @@ def test_what_another_node_has_decided_meanwhile_stays_as_it_has_it(node: Racing
         assert states(elsewhere, "b") == [OccurrenceState.COMPLETED]
 
 
+@pytest.mark.parametrize("is_first_back", [True, False])
+def test_what_nodes_had_decided_in_turns_is_not_left_out(
+    node: RacingNode, emptied_url: str, is_first_back: bool
+) -> None:
+    """Of three instants of a job one node had the first and the last, the other one that in between."""
+    hour = 3_600_000
+    told = heard(node.store)
+    with PostgresStore.open(emptied_url) as elsewhere:
+        other = RacingNode(elsewhere, "node-2", 5)
+        other.register(AT - 500)
+        backup = Backup(emptied_url)
+        for number, one in enumerate((node, other, node)):
+            one.register(AT + number * hour)
+            one.work(AT + number * hour)
+        assert states(node.store, "a") == [OccurrenceState.COMPLETED] * 3
+        backup.restore()
+        for one in (node, other) if is_first_back else (other, node):
+            one.work(AT + 2 * hour + 1)
+        node.work(AT + 3 * hour)
+        assert [one.conflicts for one in told] == [("a", "b")]
+        for job in ("a", "b"):
+            found = elsewhere.view(lambda tx, job=job: Reading(tx).occurrences(job))  # type: ignore[misc]
+            assert sorted(one.nominal_ms for one in found) == [AT + number * hour for number in range(4)]
+        assert_verified(elsewhere)
+
+
 def test_one_that_lost_more_than_it_can_do_again_says_so(node: RacingNode, emptied_url: str) -> None:
     backup = Backup(emptied_url)
     apply_jobs(node.store, [hourly("a"), hourly("b"), hourly("c")], AT - 100)
