@@ -13,7 +13,7 @@ from chronex.channels.delivery import DeliveryMeans, deliver
 from chronex.channels.notice_message import Composed, NoticeMessage, Sender, compose, last_lines
 from chronex.channels.web_request import Reply
 from chronex.clock import Clock
-from chronex.daemon.faults import Faults
+from chronex.daemon.fault_log import Faults
 from chronex.daemon.log_handlers import log_event
 from chronex.engine import outbox
 from chronex.errors import ChronexError, StoreError

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from chronex.clock import Clock
 from chronex.daemon.attempt_records import request_from_records
-from chronex.daemon.faults import Faults, words_of
+from chronex.daemon.fault_log import Faults, words_of
 from chronex.engine.engine import Engine
 from chronex.engine.group_limits import CONDITIONS
 from chronex.errors import StoreError

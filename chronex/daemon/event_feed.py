@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from chronex.daemon.faults import Faults
+from chronex.daemon.fault_log import Faults
 from chronex.daemon.log_handlers import log_event
 from chronex.errors import ChronexError, StoreUnavailableError
 from chronex.model.event import EVENTS, Event

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from chronex.daemon import skip_log
 from chronex.daemon.condition_watch import ConditionWatch
 from chronex.daemon.executor import Executor
-from chronex.daemon.faults import Faults
+from chronex.daemon.fault_log import Faults
 from chronex.daemon.journal_notes import JournalNotes
 from chronex.daemon.log_handlers import log_event
 from chronex.daemon.periodic_tasks import PeriodicTask, PeriodicTasks
@@ -112,16 +112,7 @@ class Daemon:
         self._conditions: ConditionWatch | None = None  # made when somebody waits for conditions
         self._skips = skip_log.SkipLog(store, self.clock, node.id)
         self._detector = WakeupDetector(self.clock)
-        own = (
-            PeriodicTask("heartbeat", HEARTBEAT_S, self._heartbeat),
-            PeriodicTask("reaper", settings.reaper_interval_ms / 1000, self._reap),
-            PeriodicTask("dead letters", DEAD_LETTERS_S, self._bound_dead_letters),
-            PeriodicTask("hooks", HOOKS_S, self._call_hooks),
-            PeriodicTask("skipped", skip_log.EVERY_S, self._skips.do),
-        )
-        if node.lease_ms:
-            own = (PeriodicTask(LEASE, RENEW_S, self._heartbeat), *own[1:])
-        self.periodic = PeriodicTasks((*own, *periodic), self.clock, self._note_periodic_task)
+        self.periodic = PeriodicTasks((*self._own_tasks(), *periodic), self.clock, self._note_periodic_task)
         self.closers: list[Callable[[], Awaitable[None]]] = []  # what goes on beside the loop ends by these
         self.clock_follower = ClockFollower(store, self.clock, node.id, settings.timezone, self.journal)
         # Called when the job file has changed the settings.
@@ -133,6 +124,16 @@ class Daemon:
         self._must_take_over = False
         self._rested: Rest | None = None
         self._seen_hooks: int | None = None  # the change counter with which no hook waited
+
+    def _own_tasks(self) -> Iterable[PeriodicTask]:
+        if self.registration.is_shared:
+            yield PeriodicTask(LEASE, RENEW_S, self._heartbeat)
+        else:
+            yield PeriodicTask("heartbeat", HEARTBEAT_S, self._heartbeat)
+        yield PeriodicTask("reaper", self.executor.settings.reaper_interval_ms / 1000, self._reap)
+        yield PeriodicTask("dead letters", DEAD_LETTERS_S, self._bound_dead_letters)
+        yield PeriodicTask("hooks", HOOKS_S, self._call_hooks)
+        yield PeriodicTask("skipped", skip_log.EVERY_S, self._skips.do)
 
     @property
     def node(self) -> Node:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from chronex.clock import Clock
-from chronex.daemon.faults import Faults
+from chronex.daemon.fault_log import Faults
 from chronex.engine import idempotency
 from chronex.engine.engine import Engine
 from chronex.engine.orders import Launch

@@ -15,7 +15,7 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from chronex.clock import SYSTEM_CLOCK, Clock
-from chronex.daemon.faults import Faults
+from chronex.daemon.fault_log import Faults
 from chronex.daemon.log_handlers import log_event
 from chronex.engine.commands.nodes import RESTART
 from chronex.engine.commands.trigger import start_jobs_of_boot
