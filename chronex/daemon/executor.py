@@ -143,7 +143,7 @@ class Executor:
         over = []
         for attempt in () if self._leaving else orphans:
             # Ready to be canceled before its task has had a turn: the next tick may order that at once.
-            work = self._watch_orphan(attempt, self._hooks(attempt, attempt.log_limit))
+            work = partial(self._watch_orphan, attempt, self._hooks(attempt, attempt.log_limit))
             task = self._spawn(self._seen_through(attempt, work), _named(attempt))
             self._note_command(attempt.id, task)
             over += [task] if attempt.process is None or not is_alive(attempt.process) else []
@@ -201,7 +201,7 @@ class Executor:
     def _begin(self, order: Launch, request: AttemptRequest) -> None:
         if self._leaving:  # our successor finds it claimed, and begun by nobody
             return
-        work = self._attempt(order, request, self.prestart.take(request))
+        work = partial(self._attempt, order, request, self.prestart.take(request))
         task = self._spawn(self._seen_through(order.attempt, work), _named(order.attempt))
         if not isinstance(order.task.run, Call):
             self._note_command(order.attempt.id, task)
@@ -253,14 +253,14 @@ class Executor:
             event = hook_failed(lost, problem, now_ms, is_given_up=True)
             await self.store.update_async(lambda tx: append(tx, event), scope=scopes.JOURNAL_ONLY)
 
-    async def _seen_through(self, attempt: Attempt, work: Coroutine[Any, Any, None]) -> None:
+    async def _seen_through(self, attempt: Attempt, work: Callable[[], Awaitable[None]]) -> None:
         """After a fault of ours it would be on record as running, and nobody would wait for its end.
 
         So it is taken up anew, as a successor would do it.
         """
         for pause_s in FAULT_PAUSES_S:
             try:
-                return await work
+                return await work()
             except StoreError as error:
                 return self._log_unrecorded("what became of it could not be read", attempt, error)
             except Exception as fault:
@@ -268,8 +268,8 @@ class Executor:
             if self._stopping:  # our successor does it
                 return None
             await asyncio.sleep(pause_s)
-            work = self._take_up_again(attempt)
-        return await work
+            work = partial(self._take_up_again, attempt)
+        return await work()
 
     async def _take_up_again(self, attempt: Attempt) -> None:
         """Unless it is over, or no longer ours, by what the store says now."""

@@ -137,12 +137,12 @@ class Faults:
 
     def watched(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
         """A task for work that nobody awaits; how it ends is noted where that is a fault."""
-        return asyncio.get_running_loop().create_task(self._do(work, what))
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(lambda done: self._over(done, what))
+        return task
 
-    async def _do(self, work: Coroutine[Any, Any, None], what: str) -> None:
-        try:
-            await work
-        except Exception as fault:
+    def _over(self, task: asyncio.Task[None], what: str) -> None:
+        if not task.cancelled() and (fault := task.exception()) is not None:
             self.note(what, fault)
 
 

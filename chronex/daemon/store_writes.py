@@ -132,16 +132,16 @@ class JournalNotes:
 
     def beside(self, work: Coroutine[Any, Any, None], what: str) -> None:
         """Do it beside the loop, in the order of the calls; the daemon leaves when all of it is done."""
-        task = asyncio.get_running_loop().create_task(self._do(work, what))
+        task = asyncio.get_running_loop().create_task(work)
         self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        task.add_done_callback(lambda done: self._over(done, what))
 
-    async def _do(self, work: Coroutine[Any, Any, None], what: str) -> None:
-        try:
-            await work
-        except StoreError as problem:
+    def _over(self, task: asyncio.Task[None], what: str) -> None:
+        self._under_way.discard(task)
+        problem = None if task.cancelled() else task.exception()
+        if isinstance(problem, StoreError):
             log_event(log, "not written to the store", {"what": what, "reason": str(problem)}, logging.WARNING)
-        except Exception as problem:
+        elif problem is not None:
             self._faults.note(what, problem)
 
     async def all_noted(self) -> None:

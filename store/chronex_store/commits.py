@@ -153,19 +153,24 @@ class GroupCommit:
         if not update.is_leader:
             update.wait()
         if not update.done:
-            self._commit_queued(update)
+            self._lead(update)
         if update.error is not None:
             raise update.error
         return update.result
 
     def submit(self, update: Update) -> None:
-        """Queue an update whose outcome goes to its future; the commit thread leads when no caller does."""
+        """Queue an update whose outcome goes to its future; the commit thread leads when no caller does.
+
+        Where the machine's processes are used up there is no such thread, and this one leads.
+        """
         with self._mutex:
             self._enqueue(update)
             if self._has_leader:
                 return
             self._has_leader = True
-            self._start_commit_thread()
+            is_led = self._is_led_by_thread()
+        if not is_led:
+            self._lead(None)
 
     def close(self) -> None:
         """Refuse new updates, and finish those that are queued."""
@@ -182,9 +187,18 @@ class GroupCommit:
             raise StoreClosedError
         self._queue.append(update)
 
-    def _commit_queued(self, own: Update | None) -> None:
-        """As the leader, commit what is queued and name the next leader. `own` is the leader's update, if any."""
+    def _lead(self, own: Update | None) -> None:
+        """Commit what is queued, and go on with that as long as nobody else can lead."""
+        while self._commit_queued(own):
+            own = None
+
+    def _commit_queued(self, own: Update | None) -> bool:
+        """As the leader, commit what is queued and name the next leader. `own` is the leader's update, if any.
+
+        True where nobody else can lead what is queued by now.
+        """
         batch: list[Update] = []
+        goes_on, is_interrupted = False, False
 
         def take() -> list[Update]:
             with self._mutex:
@@ -199,6 +213,7 @@ class GroupCommit:
             fail_all(take(), error)
         except BaseException:
             # The leader was interrupted between two steps: the next leader tries the rest, no caller is forgotten.
+            is_interrupted = True
             with self._mutex:
                 self._queue.extendleft(u for u in reversed(batch) if not u.done and u is not own)
             raise
@@ -208,8 +223,12 @@ class GroupCommit:
                 if own is not None and not own.done:
                     with contextlib.suppress(ValueError):
                         self._queue.remove(own)
-                self._name_next_leader()
+                goes_on = not self._has_named_next_leader()
+                if goes_on and is_interrupted:  # whoever comes next leads
+                    self._has_leader = False
+                    self._idle.notify_all()
             _wake_callers([u for u in batch if u.done and u is not own])
+        return goes_on
 
     def _gather(self) -> None:
         """Wait for the callers of the last commit, who soon queue again: one sync for most beats two for half."""
@@ -218,8 +237,8 @@ class GroupCommit:
                 return
             time.sleep(GATHER_SECONDS)
 
-    def _name_next_leader(self) -> None:
-        """With the mutex held: wake the next leader, or note that there is none."""
+    def _has_named_next_leader(self) -> bool:
+        """With the mutex held: wake the next leader, or note that there is none. False where there must be one."""
         if not self._queue:
             self._has_leader = False
             self._idle.notify_all()
@@ -227,21 +246,27 @@ class GroupCommit:
             first.is_leader = True
             first.wake()
         else:
-            self._start_commit_thread()
+            return self._is_led_by_thread()
+        return True
 
-    def _start_commit_thread(self) -> None:
-        """Let the commit thread lead once; it is made on first use."""
+    def _is_led_by_thread(self) -> bool:
+        """Let the commit thread lead once; it is made on first use. False where no thread can be started."""
         if self._commit_thread is None:
-            self._commit_thread = threading.Thread(target=self._run_commit_thread, name="chronex-store", daemon=True)
-            self._commit_thread.start()
+            thread = threading.Thread(target=self._run_commit_thread, name="chronex-store", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                return False
+            self._commit_thread = thread
         self._thread_turns.release()
+        return True
 
     def _run_commit_thread(self) -> None:
         while True:
             self._thread_turns.acquire()
             if self._closing and not self._has_leader:
                 return
-            self._commit_queued(None)
+            self._lead(None)
 
 
 def _wake_callers(updates: Iterable[Update]) -> None:

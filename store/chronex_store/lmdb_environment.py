@@ -13,6 +13,7 @@ a reserve file on the disk is deleted when the disk is full.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from dataclasses import asdict, dataclass
@@ -316,6 +317,10 @@ def _allocate_lock_file(directory: Path) -> None:
     try:
         allocate(descriptor, os.fstat(descriptor).st_size or LOCK_FILE_BYTES)
     except OSError as error:
+        if error.errno == errno.EFBIG:  # no free space would help
+            raise StoreError(
+                "the store cannot be opened: this process may not write files of its size; raise that with: ulimit -f"
+            ) from error
         raise StoreFullError("the disk is full, so the store cannot be opened; free some space") from error
     finally:
         os.close(descriptor)

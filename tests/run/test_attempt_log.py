@@ -296,6 +296,7 @@ async def test_output_that_cannot_be_kept_does_not_fail_the_command(
     run_context: RunContext, logs: LogDirectory
 ) -> None:
     os.rmdir(logs.path)
+    logs.path.touch()
     result = await outcome(run_context, "echo hi; exit 0")
     assert (result.state, result.log.name, result.log.dropped) == (AttemptState.SUCCESS, "", 3)
     assert "output could not be kept" in result.log.error

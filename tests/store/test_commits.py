@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ from chronex_store import LmdbStore, commits
 from chronex_store import lmdb_store as module
 from chronex_store.commits import hold_job_control, release_job_control, run_batch
 from tests.kit.waits import DEADLINE_S, until
+from tests.run.conftest import forbid_threads
 
 
 def increment(tx: Transaction) -> None:
@@ -177,3 +179,21 @@ def test_a_sleeper_whom_an_interrupt_struck_does_not_hold_up_the_end(
     closing.start()
     closing.join(DEADLINE_S)
     assert not closing.is_alive()
+
+
+def test_where_no_thread_can_be_started_whoever_asks_commits_and_nobody_waits_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that was first written to in such a moment took nothing any more, and could not be closed."""
+
+    async def several(store: LmdbStore) -> None:
+        await asyncio.wait_for(asyncio.gather(*(store.update_async(increment) for _ in range(3))), DEADLINE_S)
+
+    store = LmdbStore.open(tmp_path / "store")
+    with monkeypatch.context() as patched:
+        forbid_threads(patched)
+        asyncio.run(several(store))
+    asyncio.run(several(store))
+    store.update(increment)
+    assert count(store) == 7
+    store.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from chronex.errors import StoreFullError
+from chronex.errors import StoreError, StoreFullError
 from chronex.storage.ports import Transaction
 from chronex_store import LmdbStore
 
@@ -145,3 +146,15 @@ def test_on_a_full_disk_the_end_of_running_work_is_recorded_all_the_same(tiny_di
     with LmdbStore.open(tiny_disk / "store") as store:
         assert (store.path / "reserve").exists()
         assert len(store.view(lambda tx: tx.scan(b"Qend"))) == 10
+
+
+def test_a_limit_on_the_size_of_files_is_no_full_disk(tmp_path: Path) -> None:
+    """A daemon waits for a disk that is full; it would wait for ever for this."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40 * 1024, before[1]))
+    try:
+        with pytest.raises(StoreError, match="ulimit -f") as refused:
+            LmdbStore.open(tmp_path / "store")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not isinstance(refused.value, StoreFullError)

@@ -169,7 +169,8 @@ def _of_store(found: StoreStatus, store: OpenedStore) -> list[Trouble]:
     if space is None:
         return []
     if space.disk_bytes < _LEAST_DISK_BYTES:
-        words, hint = "the disk of the store is full", "no runs start until there is free space"
+        words = "the disk of the store is full"
+        hint = "no runs start, or soon none will, until there is free space"
         return [Trouble(Severity.ERROR, TroubleCode.DISK_FULL, words, hint)]
     used = f"{space.ratio:.0%} of its space is used"
     if space.is_map_low or found.is_full:

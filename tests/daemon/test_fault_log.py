@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chronex.daemon import condition_watch, event_feed, executor
+from chronex.daemon import event_feed, executor
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.daemon.periodic_tasks import Faults
 from chronex.daemon.registration import Registration
@@ -20,7 +21,8 @@ from chronex.keeper.kept_commands import KeptCommands
 from chronex.model.job import Job, Task
 from chronex.model.policies import OverlapPolicy, RetryPolicy
 from chronex.model.reasons import TroubleCode
-from chronex.model.states import AttemptState
+from chronex.model.states import AttemptState, OccurrenceState
+from chronex.run import condition_check
 from chronex.storage import journal
 from chronex.storage.records import Reading
 from chronex_store import LmdbStore, MemoryStore
@@ -55,11 +57,12 @@ async def test_what_fails_again_and_again_is_logged_once(caplog: pytest.LogCaptu
     faults, told = Faults(), list[str]()
     faults.on_fault = lambda what, fault: told.append(f"{what}: {fault}")
     for _ in range(3):
-        await faults.watched(_fail(), "the look")
+        await asyncio.wait([faults.watched(_fail(), "the look")])
+    await asyncio.sleep(0)
     assert told == ["the look: OddError: odd"] * 3
     (logged,) = [record for record in caplog.records if record.message == "a fault of Chronex"]
     assert logged.levelno == logging.ERROR
-    assert logged.fields["where"].startswith("test_faults.py:")  # type: ignore[attr-defined]
+    assert logged.fields["where"].startswith("test_fault_log.py:")  # type: ignore[attr-defined]
 
 
 async def _fail() -> None:
@@ -75,6 +78,14 @@ def command(*words: str, **more: Any) -> Job:
     return Job(id="job", schedule=SOON, tasks=(Task(name="main", run=words),), retry=RETRIED, **more)
 
 
+async def test_it_is_no_fault_to_be_cancelled_before_it_begins(caplog: pytest.LogCaptureFixture) -> None:
+    task = Faults().watched(_fail(), "the look")
+    task.cancel()
+    await asyncio.wait([task])
+    await asyncio.sleep(0)
+    assert caplog.records == []
+
+
 async def test_an_end_that_met_a_fault_is_recorded_by_the_next_try(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,7 +94,7 @@ async def test_an_end_that_met_a_fault_is_recorded_by_the_next_try(
     async with EmbeddedEngine(tmp_path / "store") as engine:
         engine.apply([command("sh", "-c", "exit 0")])
         await completed(engine, 1)
-        (occurrence,) = begun(engine.store)
+        (occurrence,) = [one for one in begun(engine.store) if one.state is OccurrenceState.COMPLETED]
         (attempt,) = engine.store.view(lambda tx: Reading(tx).attempts("job", occurrence.nominal_ms))
         assert faults_of(engine) == [f"the attempt {attempt.id}: OddError: odd"]
     assert (attempt.state, attempt.exit_code) == (AttemptState.SUCCESS, 0)
@@ -97,7 +108,7 @@ async def test_a_start_that_met_a_fault_has_ended_and_is_tried_again(
     async with EmbeddedEngine(tmp_path / "store") as engine:
         engine.apply([command("sh", "-c", f"echo ran >> {witness}")])
         await completed(engine, 1)
-        (occurrence,) = begun(engine.store)
+        (occurrence,) = [one for one in begun(engine.store) if one.state is OccurrenceState.COMPLETED]
         first, second = engine.store.view(lambda tx: Reading(tx).attempts("job", occurrence.nominal_ms))
     assert (first.state, second.state) == (AttemptState.CRASHED, AttemptState.SUCCESS)
     assert "its scheduler had a fault" in str(first.reason)
@@ -125,14 +136,14 @@ async def test_a_look_at_a_condition_that_met_a_fault_is_told_and_looked_at_agai
 ) -> None:
     """Its job waited, and `show` and `why` knew of no look."""
     is_broken = True
-    real: Callable[..., str] = vars(condition_watch)["check_condition"]
+    real = condition_check.check_condition
 
     def check(*arguments: Any) -> str:
         if is_broken:
             raise OddError("odd")
         return real(*arguments)
 
-    monkeypatch.setattr(condition_watch, "check_condition", check)
+    monkeypatch.setattr("chronex.daemon.condition_watch.check_condition", check)
     async with EmbeddedEngine(MemoryStore(), calls={"note": lambda _context: None}) as engine:
         engine.apply([job("note", wait_for=(f"path:{tmp_path}",))])
         assert engine._daemon is not None
