@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from chronex.cli.commands import import_jobs
 from chronex.clock import wall_ms
 from chronex.expr.diagnostics import ERROR
 from chronex.imports.cron_host import CronHost
@@ -478,3 +479,18 @@ def test_where_the_shell_has_another_zone_than_the_machine_it_is_asked_which_one
         assert f'timezone = "{one}"' in done.out
     done = chronex("import", "crontab", "-", "--as", "user", "-o", "-", stdin=line, TZ=":/etc/localtime")
     assert f'timezone = "{machine.name}"' in done.out
+
+
+@pytest.mark.parametrize(
+    ("first", "have_it"), [(b"HOME=/\0TZ=Asia/Tokyo\0", True), (b"TZ=Asia/Tok\0", False), (None, False)]
+)
+def test_services_have_the_zone_of_the_shell_where_the_first_process_has_it(
+    first: bytes | None, have_it: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container that is started with TZ gives it to its cron too."""
+    environment = tmp_path / "environ"
+    if first is not None:
+        environment.write_bytes(first)
+    monkeypatch.setattr(import_jobs, "_FIRST_ENVIRONMENT", environment)
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    assert import_jobs._services_have_our_zone() is have_it

@@ -24,6 +24,7 @@ _MOST_BYTES = 1 << 20
 _COMPARED_S = 6 * 366 * 86_400  # the five years of the proof, from a --now of this year
 _SOURCES = ("crontab", "systemd", "k8s", "machine")
 _COLUMN = " " * 9
+_FIRST_ENVIRONMENT = Path("/proc/1/environ")
 
 
 def import_jobs(
@@ -152,8 +153,8 @@ def _read(source: str, paths: list[str], zone: Zone, options: ImportOptions) -> 
 def _zone_of(source: str, paths: list[str], tz: str | None) -> Zone:
     """The zone in which the source is read: cron and systemd keep that of their machine.
 
-    A TZ variable is of this shell. In a container cron may have the same one, on a server it has not: asked for,
-    instead of proving times that were never kept.
+    A TZ variable is of this shell, and services have it where the first process has it too, as in a container that was
+    started with one. Else it is asked for, instead of proving times that were never kept.
     """
     from chronex.clock import wall_ms
     from chronex.timing.zones import host_zone, machine_zone, show_one_time, utc_zone
@@ -165,12 +166,21 @@ def _zone_of(source: str, paths: list[str], tz: str | None) -> Zone:
     if root != Path("/"):
         return machine or shell.zone
     machine, now_s = machine or utc_zone(), wall_ms() // 1000
-    if not show_one_time(shell.zone, machine, now_s, now_s + _COMPARED_S):
+    if not show_one_time(shell.zone, machine, now_s, now_s + _COMPARED_S) and not _services_have_our_zone():
         raise UsageError(
             f"TZ is {shell.zone.name} in this shell, and the machine's zone is {machine.name}; say which one "
             f"{'the timers' if source == 'systemd' else 'cron'} had: --tz {shell.zone.name} or --tz {machine.name}"
         )
     return shell.zone
+
+
+def _services_have_our_zone() -> bool:
+    """Whether TZ is that of the first process; False where nobody may know that."""
+    try:
+        variables = _FIRST_ENVIRONMENT.read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return b"TZ=" + os.environb.get(b"TZ", b"") in variables
 
 
 def _machine(named: str, zone: Zone, options: ImportOptions) -> Import:
