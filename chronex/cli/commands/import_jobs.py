@@ -153,8 +153,8 @@ def _read(source: str, paths: list[str], zone: Zone, options: ImportOptions) -> 
 def _zone_of(source: str, paths: list[str], tz: str | None) -> Zone:
     """The zone in which the source is read: cron and systemd keep that of their machine.
 
-    A TZ variable is of this shell, and services have it where the first process has it too, as in a container that was
-    started with one. Else it is asked for, instead of proving times that were never kept.
+    A TZ variable is of this shell. Services have it where the first process has it too, as in a container that was
+    started with one; else it is asked for, instead of proving times that were never kept.
     """
     from chronex.clock import wall_ms
     from chronex.timing.zones import host_zone, machine_zone, show_one_time, utc_zone
