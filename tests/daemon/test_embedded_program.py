@@ -313,7 +313,7 @@ if __name__ == "__main__":
             time.sleep(0.01)
             if "taken over" in sys.argv and not (here / "go").exists() and engine.history("crunch", state="running"):
                 (here / "go").touch()
-        print(engine.history("crunch")[0].reason)
+        print(engine.history("crunch", state="failed")[0].reason)
 """
 
 
