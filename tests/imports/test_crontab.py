@@ -470,10 +470,12 @@ def test_where_the_shell_has_another_zone_than_the_machine_it_is_asked_which_one
     others = (load_zone(name) for name in ("Asia/Tokyo", "America/Lima"))
     other = next(zone for zone in others if not show_one_time(zone, machine, now, now + 86_400)).name
     line = "30 2 * * * backup\n"
-    for source in ("crontab", "/etc"):
-        asked = chronex("import", source, *["-"] * (source == "crontab"), "--check", stdin=line, TZ=other)
+    for source in (("crontab",), ("crontab", "/etc/crontab"), ("/etc",)):
+        asked = chronex("import", *source, "--check", TZ=other)
         assert asked.code == 2
         assert f"TZ is {other} in this shell, and the machine's zone is {machine.name}" in asked.err
+    taken = chronex("import", "crontab", "-", "--as", "user", "-o", "-", stdin=line, TZ=other)
+    assert f'timezone = "{other}"' in taken.out, "a file from anywhere is read as the shell says"
     for one in (other, machine.name):
         done = chronex("import", "crontab", "-", "--as", "user", "-o", "-", "--tz", one, stdin=line, TZ=other)
         assert f'timezone = "{one}"' in done.out

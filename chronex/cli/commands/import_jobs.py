@@ -25,6 +25,7 @@ _COMPARED_S = 6 * 366 * 86_400  # the five years of the proof, from a --now of t
 _SOURCES = ("crontab", "systemd", "k8s", "machine")
 _COLUMN = " " * 9
 _FIRST_ENVIRONMENT = Path("/proc/1/environ")
+_OWN_PLACES = ("/etc", "/var/spool", "/run", "/lib", "/usr")
 
 
 def import_jobs(
@@ -153,8 +154,9 @@ def _read(source: str, paths: list[str], zone: Zone, options: ImportOptions) -> 
 def _zone_of(source: str, paths: list[str], tz: str | None) -> Zone:
     """The zone in which the source is read: cron and systemd keep that of their machine.
 
-    A TZ variable is of this shell. Services have it where the first process has it too, as in a container that was
-    started with one; else it is asked for, instead of proving times that were never kept.
+    A TZ variable is of this shell, and says how a file from anywhere is read. What this machine itself runs has it
+    where the first process has it too, as in a container that was started with one; else it is asked for, instead of
+    proving times that were never kept.
     """
     from chronex.clock import wall_ms
     from chronex.timing.zones import host_zone, machine_zone, show_one_time, utc_zone
@@ -166,12 +168,19 @@ def _zone_of(source: str, paths: list[str], tz: str | None) -> Zone:
     if root != Path("/"):
         return machine or shell.zone
     machine, now_s = machine or utc_zone(), wall_ms() // 1000
-    if not show_one_time(shell.zone, machine, now_s, now_s + _COMPARED_S) and not _services_have_our_zone():
+    is_doubtful = not show_one_time(shell.zone, machine, now_s, now_s + _COMPARED_S)
+    if is_doubtful and _is_of_this_machine(paths) and not _services_have_our_zone():
         raise UsageError(
             f"TZ is {shell.zone.name} in this shell, and the machine's zone is {machine.name}; say which one "
             f"{'the timers' if source == 'systemd' else 'cron'} had: --tz {shell.zone.name} or --tz {machine.name}"
         )
     return shell.zone
+
+
+def _is_of_this_machine(paths: list[str]) -> bool:
+    """Without a path it is what runs here."""
+    places = [Path(path).absolute() for path in paths if path != "-"]
+    return not paths or any(place.is_relative_to(root) for place in places for root in _OWN_PLACES)
 
 
 def _services_have_our_zone() -> bool:
