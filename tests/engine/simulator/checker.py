@@ -212,7 +212,7 @@ def _recovery(history: History, job: Job, expected: Expected) -> Iterator[str]:
         if occurrence.recovery and occurrence.reason.code is not ReasonCode.UNSCHEDULABLE:
             waves[occurrence.created_ms].append(occurrence)
     strategy, count = job.recovery.strategy, job.recovery.max_count
-    for wave in waves.values():
+    for wave in (part for whole in waves.values() for part in _by_downtime(whole)):
         kept = [o for o in wave if o.state is not OccurrenceState.MISSED]
         match strategy:
             case RecoveryStrategy.EXECUTE_ALL if len(kept) < len(wave):
@@ -225,6 +225,14 @@ def _recovery(history: History, job: Job, expected: Expected) -> Iterator[str]:
                 yield f"{len(kept)} were kept, and {count} allowed"
         if strategy is RecoveryStrategy.COMPRESSED and wave[-1].span_end_ms != wave[-1].nominal_ms:
             yield f"{wave[-1].nominal_ms} does not say what it covers"
+
+
+def _by_downtime(wave: list[Occurrence]) -> list[list[Occurrence]]:
+    """The last of them may have been planned ahead, by its spread, beside the last that was missed: a later downtime
+    made it a missed one too, and its strategy holds for it alone."""
+    if len(wave) < 2 or wave[-2].state is OccurrenceState.MISSED or wave[-1].due_ms <= wave[-1].created_ms:
+        return [wave]
+    return [wave[:-1], wave[-1:]]
 
 
 def _counters(history: History, job: Job, expected: Expected) -> Iterator[str]:
