@@ -192,10 +192,10 @@ def check_life(machine: SimulatedMachine, life: Life, *, is_watched: bool) -> No
 
 
 def is_to_come(before: Occurrence | None) -> bool:
-    """What began, or waits because a person asked for it, is listed as that, and not as a run to come."""
+    """What began, or waits for its turn, is listed as that, and not as a run to come."""
     if before is None:
         return True
-    return before.started_ms is None and not (before.manual and before.state is OccurrenceState.QUEUED)
+    return before.started_ms is None and before.state is not OccurrenceState.QUEUED
 
 
 def check_job(job: Job, said: Said, life: Life, began: list[Occurrence], real: dict[int, Occurrence]) -> None:
