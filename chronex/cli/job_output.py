@@ -44,7 +44,7 @@ from chronex.timing.job_schedule import CUSTOM
 from chronex.timing.zones import Zone
 from chronex.views.coming_runs import next_instant
 from chronex.views.filters import command_text
-from chronex.views.jobs import MEANING, Detail, NextRun, Retry, Situation
+from chronex.views.jobs import MEANING, Detail, NextRun, Retry, Situation, counts_from_its_run
 from chronex.views.nodes import WATCHED, Watch
 from chronex.views.wording import full, retry_words, state_words, upcoming_if
 
@@ -135,6 +135,8 @@ def _no_run(detail: Detail, now_ms: int, zone: Zone) -> str:
     if detail.row.is_paused and detail.job.enabled:
         would_run = None if detail.job.follows else next_instant(detail.job, now_ms)
         return "none until it is resumed" if would_run is None else f"paused; would run {full(would_run, zone)}"
+    if counts_from_its_run(detail.row):
+        return "counted from the end of its run"
     return "when those have completed" if detail.job.follows else "never"
 
 

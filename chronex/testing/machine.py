@@ -341,6 +341,7 @@ class SimulatedMachine:
     def _step(self, end_ms: int) -> None:
         """One round of the daemon's loop: notice, decide, carry out, wait, report what has ended."""
         self._notice_clock()
+        seen = self.store.wait(-1, 0)
         try:
             tick = self.engine.tick(self.now, self.detector.since_ms)
         except StoreOutcomeUnknownError:
@@ -352,12 +353,20 @@ class SimulatedMachine:
         if tick.orders:
             self._pass_kill_point(KillPoint.BEFORE_LAUNCH)
         self.carry_out(tick.orders)
-        if tick.has_more:
+        if tick.has_more or self._is_woken(seen):
             return
         if any(self._is_overdue(process) for process in self.live.values()):
             self._or_die(self._take_over)
         self._wait(self._time_to_next(tick.next_ms, end_ms))
         self.report_ends()
+
+    def _is_woken(self, seen: int) -> bool:
+        """A daemon is woken by what its own tick has written: what that made due is decided at once, and not when
+        something else is due."""
+        if self.store.wait(-1, 0) == seen:
+            return False
+        next_ms = self.read(Reading.next_due_ms)
+        return next_ms is not None and next_ms <= self.now
 
     def _notice_clock(self) -> None:
         if jump := self.detector.check():

@@ -26,6 +26,7 @@ from chronex.timing.calendar_schedule import MovedFrom
 from chronex.timing.job_schedule import runs_at_start
 from chronex.views.coming_runs import (
     ForecastRun,
+    counts_from_ends,
     may_wait_for,
     runs_left,
 )
@@ -284,6 +285,12 @@ def _row(reading: Reading, job: Job, going: _Open, now_ms: int) -> Row:
         drawn=tuple(known.runs),
         ahead=known.job if known.job is not job else None,
     )
+
+
+def counts_from_its_run(row: Row) -> bool:
+    """Is its next instant known when the run has ended that goes on, waits for a retry, or for its turn?"""
+    is_open = row.is_running or row.retry is not None or row.queued > 0
+    return is_open and row.job.enabled and counts_from_ends(row.job) and runs_left(row.job) != 0
 
 
 def _at_rest(job: Job, *, has_next: bool, is_paused: bool) -> Situation:

@@ -161,7 +161,7 @@ class RunSimulation:
         self.parts = {job.id: _job_part(job) for job in begun}
         self.due: list[tuple[tuple[int, int, bool, str, int], Occurrence]] = []
         self.plans: list[tuple[int, str]] = []  # jobs whose instants depend on what happened are planned one by one
-        self.skips: list[int] = []  # instants that are skipped: the engine looks at those who wait then, too
+        self.skips: list[int] = []  # when nothing is due, and the engine looks at those who wait all the same
         self.ends: list[_Running] = []
         self.running: dict[str, list[Occurrence]] = {job.id: [] for job in begun}
         self.queued: dict[str, list[int]] = {}  # only jobs that have a queue: its instants, in order
@@ -280,6 +280,7 @@ class RunSimulation:
                 yield from self._end(heappop(self.ends))
             elif first == next_plan:
                 yield from self._plan_now(heappop(self.plans)[1], first)
+                heappush(self.skips, first)  # it may have planned nothing for now, and a rate may have its turn now
             elif first == next_due:
                 while self.due and self.due[0][0][0] == first:
                     yield from self._admit(heappop(self.due)[1], first)

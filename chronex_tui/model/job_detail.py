@@ -15,7 +15,7 @@ from chronex.text.terminal import cell_safe, cell_width
 from chronex.timing.calendar_days import rules_in_words
 from chronex.timing.job_schedule import timings_of
 from chronex.timing.zones import Zone
-from chronex.views.jobs import Outcome, Row, Situation
+from chronex.views.jobs import Outcome, Row, Situation, counts_from_its_run
 from chronex.views.wording import retry_words
 from chronex_tui.model.display import (
     STYLES,
@@ -229,6 +229,8 @@ def _next_line(detail: JobDetail, display: DisplaySettings, cells: int) -> Line:
 def _no_run(detail: JobDetail, zone: Zone, now_ms: int) -> Span:
     if detail.would_run_ms is not None:
         return (f"paused; would run {_both(detail.would_run_ms, zone, detail.row.job, now_ms)}", "dim")
+    if counts_from_its_run(detail.row):
+        return ("counted from the end of its run", "dim")
     return (no_time_words(detail.row.job), "dim")
 
 

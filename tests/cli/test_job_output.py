@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chronex.cli.job_output import detail_lines
-from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy
+from chronex.model.policies import Cadence, OverlapPolicy, RecoveryPolicy, RecoveryStrategy
 from chronex.model.states import AttemptState
 from chronex.model.states import OccurrenceState as S
 from chronex.testing import MINUTE, SECOND
@@ -99,3 +99,21 @@ def test_where_one_may_wait_and_one_does_each_is_skipped() -> None:
     assert "each is skipped while that of Fri 2027-01-01 00:02:00+00:00 waits" in shown(machine, FIRST + MINUTE)
     machine.tick(FIRST + 2 * MINUTE)
     assert machine.occurrence(FIRST + 2 * MINUTE).state is S.SKIPPED
+
+
+def test_an_interval_that_counts_from_its_end_is_not_over_while_its_run_goes_on_or_waits_for_a_retry() -> None:
+    """`show` said `next never` of it."""
+    machine = SteppedEngine("@every 1m", cadence=Cadence.FIXED_DELAY, retry=steady(1, 5 * MINUTE))
+    (launch,) = machine.tick(FIRST)
+    assert "next       counted from the end of its run" in shown(machine, FIRST + SECOND)
+    machine.end(launch, AttemptState.FAILED, FIRST + 2 * SECOND)
+    assert "next       counted from the end of its run" in shown(machine, FIRST + 3 * SECOND)
+    (again,) = machine.tick(FIRST + 6 * MINUTE)
+    machine.end(again, AttemptState.SUCCESS, FIRST + 7 * MINUTE)
+    assert "next       Fri 2027-01-01 00:09:00" in shown(machine, FIRST + 7 * MINUTE)
+
+
+def test_what_max_leaves_no_further_run_of_is_over_while_its_last_run_goes_on() -> None:
+    machine = SteppedEngine("@every 1m {max:1}", cadence=Cadence.FIXED_DELAY)
+    machine.tick(FIRST)
+    assert "next       never" in shown(machine, FIRST + SECOND)

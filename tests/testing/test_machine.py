@@ -125,6 +125,15 @@ def test_a_stop_cancels_what_runs_and_at_a_deadline_it_times_out() -> None:
     assert machine.events("SchedulerStopped")
 
 
+def test_what_a_tick_has_let_go_starts_at_once_as_under_a_daemon_that_its_own_write_wakes() -> None:
+    """The parent, which is decided last, has no further instant: its child waited there until something else was due."""
+    parent = Job(id="parent", schedule="0 * * * * {max:1}", tasks=TASK)
+    child = Job(id="child", schedule="0 * * * *", after=("parent",), priority=7, tasks=TASK)
+    machine = SimulatedMachine([parent, child], slots=1)
+    machine.run_for(timedelta(hours=2, minutes=30))
+    assert [(start.hour, start.minute) for start in machine.starts("child")] == [(1, 0), (2, 0)]
+
+
 def test_the_same_script_gives_the_same_history() -> None:
     def history() -> list[str]:
         machine = SimulatedMachine([HOURLY], seed=3, outcome=RandomOutcomes(3, longest_ms=90 * MINUTE))

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from chronex.engine.usual import Usual, UsualBand
 from chronex.model.job import Task
 from chronex.model.occurrence import Attempt, Occurrence, Run, Usage
+from chronex.model.policies import Cadence
 from chronex.model.reasons import Reason, ReasonCode, of_task, short_text
 from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.text.durations import countdown, elapsed, largest_unit, rounded_duration
@@ -26,7 +27,7 @@ from chronex_tui.model.display import (
     stamp,
     usage_words,
 )
-from chronex_tui.model.job_detail import firing_lines, ordered_runs, tries_lines, usual_lines
+from chronex_tui.model.job_detail import detail_lines, firing_lines, ordered_runs, tries_lines, usual_lines
 from chronex_tui.model.jobs_table import next_words
 from chronex_tui.model.layout import plain
 from chronex_tui.model.snapshot import Firing, JobDetail
@@ -183,6 +184,14 @@ def test_a_job_that_follows_others_is_not_said_to_be_over() -> None:
     for one, words in ((follower, "after etl, load"), (job("once", "0 3 * * *"), "no further run")):
         row = Row(one, Situation.OK, False, False, None, None, None, None, 0)
         assert next_words(row, DisplaySettings(NOW, UNICODE, HOME)) == ((words, "dim"),)
+
+
+def test_an_interval_that_counts_from_its_end_is_not_said_to_be_over_while_its_run_goes_on() -> None:
+    counts = replace(job("sync", "@every 1h"), cadence=Cadence.FIXED_DELAY)
+    for one, words in ((counts, "counted from the end of its run"), (job("once", "0 3 * * *"), "no further run")):
+        row = Row(one, Situation.RUNNING, False, True, None, None, NOW, None, 0)
+        lines = detail_lines(JobDetail(row, (), (), None, None, None), DisplaySettings(NOW, UNICODE, HOME), 100, 30)
+        assert f"next   {words}" in plain(lines)
 
 
 def test_times_of_other_years_have_their_year() -> None:

@@ -223,7 +223,7 @@ def _odd_rules(random: Random, *, can_move: bool) -> CalendarRules:
     return CalendarRules(excluded=(off,), on_excluded=moves, blackout=(hours,) if random.random() < 0.5 else ())
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [*range(4), 1547, 1964])
 def test_what_is_simulated_of_odd_jobs_that_wait_is_what_the_engine_does(seed: int) -> None:
     random = Random(f"odd {seed}")
     check_simulated(made_odd(drawn(random), random))
@@ -351,6 +351,18 @@ CASES = {
         "a",
         ["completed 25 26", "completed 45 46"],
     ),
+    "one of higher priority is decided before its parent, which has none for that instant: it waits no longer": (
+        Week(
+            [
+                a_job("etl", "0 * * * * {max:2}"),
+                a_job("a", "0,20 3 * * *", after=("etl",), overlap=OverlapPolicy.SKIP, priority=7),
+            ],
+            {"etl": 5 * MINUTE, "a": 3 * MINUTE},
+            1,
+        ),
+        "a",
+        ["completed 180 183", "completed 200 203"],
+    ),
     "a parent that begins later has not run yet": (
         Week(
             [
@@ -371,6 +383,18 @@ CASES = {
         ),
         "a",
         ["completed 0 5"],
+    ),
+    "a rate lets a line go on at an instant that `max` does not leave": (
+        Week(
+            [
+                a_job("b", "10,20,30 0 * * *", groups={"slow": 1}),
+                a_job("a", "30,50 0 * * * {max:1}"),
+            ],
+            {"a": MINUTE, "b": 3 * MINUTE},
+            50,
+        ),
+        "b",
+        ["completed 10 13", "completed 20 23", "completed 50 53"],
     ),
     "a rate lets a line go on when a canceled run would have ended": (
         Week(
