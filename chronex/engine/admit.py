@@ -113,9 +113,10 @@ def patient(job: Job) -> Job:
 def overlap_on_time(occurrence: Occurrence, before: Occurrence | None) -> Admission:
     """The turn of one that waited for the past of its job: it is skipped only where it would have been without that.
 
-    `before` is the one that ran before it. Had that started when it was due, would it have ended by now?
+    `before` is the one that ran before it. Had that started when it was due, would it have ended by now? By their
+    instants it is the earlier one; a spread may have put it behind this one, and it would not have begun yet then.
     """
-    if before is None or before.started_ms is None or before.finished_ms is None:
+    if before is None or before.started_ms is None or before.finished_ms is None or before.due_ms > occurrence.due_ms:
         return START
     took_ms = before.finished_ms - before.started_ms
     is_over = before.due_ms + took_ms <= occurrence.due_ms

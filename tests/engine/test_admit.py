@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chronex.engine.admit import MOST_QUEUED, Verdict, admit, gives_way
+from chronex.engine.admit import MOST_QUEUED, Verdict, admit, gives_way, overlap_on_time
 from chronex.model.job import Job
 from chronex.model.occurrence import Occurrence
 from chronex.model.policies import OverlapPolicy, RecoveryPolicy, RecoveryStrategy
@@ -110,3 +110,22 @@ def test_what_waits_gives_way_to_the_newest(
     job = Job(id="j", schedule="* * * * *", overlap=policy, recovery=RecoveryPolicy(RecoveryStrategy.EXECUTE_ALL))
     old = Occurrence(job="j", nominal_ms=500, due_ms=500, **{"state": OccurrenceState.QUEUED, **waiting})
     assert gives_way(job, old, replace(OCCURRENCE, **newcomer)) is expected
+
+
+@pytest.mark.parametrize(
+    ("due", "took", "expected"),
+    [
+        (500, 500, V.START),  # it would have ended by then
+        (500, 501, V.SKIP),
+        (1000, 1, V.SKIP),  # both at one moment
+        # A spread had put the later one before this: on time it would not have begun yet.
+        (1001, 5000, V.START),
+        (500, None, V.START),  # it never ran
+    ],
+)
+def test_what_waited_for_the_past_is_skipped_only_where_it_would_have_been_on_time(
+    due: int, took: int | None, expected: Verdict
+) -> None:
+    """`due` is that of the one before it, which ran for `took` some time later."""
+    ran = {} if took is None else {"started_ms": 9000, "finished_ms": 9000 + took}
+    assert overlap_on_time(OCCURRENCE, replace(EARLIER, due_ms=due, **ran)).verdict is expected
