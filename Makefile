@@ -44,7 +44,7 @@ $(STAMP): pyproject.toml $(LOCK)
 	@$(PYTHON) -m venv --clear $(VENV)
 	@awk -v first=$(VENV)/first.txt -v second=$(VENV)/second.txt '{ print > (NR % 2 ? first : second) }' $(LOCK)
 	@$(BIN)/python -m pip $(INSTALL) -r $(VENV)/second.txt & $(BIN)/python -m pip $(INSTALL) -r $(VENV)/first.txt && wait $$!
-	@$(BIN)/python -m pip --quiet check
+	@$(BIN)/python -m pip check >$(VENV)/check.txt || { cat $(VENV)/check.txt; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -qq -j 0 -x '$(UNCOMPILED)' chronex chronex_tui store $(VENV)/lib || true
 	@touch $(STAMP)
