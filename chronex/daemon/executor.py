@@ -104,6 +104,7 @@ class Executor:
         self.excerpt_of: ExcerptOf | None = None  # where machines share the store: what all of them have of a log
         self.on_process_stopped: Callable[[], None] = lambda: None  # one that a hanging node had left running
         self.on_function: Callable[[], None] = lambda: None  # one of this program begins
+        self.functions_end_with_us = False  # also those in processes of their own
         self.store_retry = StoreRetry()
         self._stopped_here: set[str] = set()
         self._starts = StartRecorder(store, engine)
@@ -320,7 +321,8 @@ class Executor:
         self.on_function()
         function = self.calls.in_process(target)
         if function is not None:
-            return await run_in_process(request, function, hooks, self.run_context, state)
+            ends = self.functions_end_with_us
+            return await run_in_process(request, function, hooks, self.run_context, state, ends_with_program=ends)
         return await run_callable(request, self.calls.find(target), hooks, self.run_context, state)
 
     def _request_of(self, launch: Launch) -> AttemptRequest:

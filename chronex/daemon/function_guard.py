@@ -21,6 +21,7 @@ class FunctionGuard:
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         executor.on_function = self._watch
+        executor.functions_end_with_us = True  # no keeper holds those in processes of their own
         self._until_ms: int | None = None  # by the boot time, which goes on while the machine sleeps
         self._is_watching = False
 

@@ -119,6 +119,9 @@ def _stays(task: PeriodicTask, but: str) -> bool:
 # A task takes its exception with it, and whoever waits for what the task was to do would wait without a word.
 
 
+_MOST_KNOWN = 1_000  # faults of which the last words are kept; some are named by attempts, of which there is no end
+
+
 class Faults:
     """`on_fault` is given what had the fault, and the fault, each time."""
 
@@ -130,6 +133,8 @@ class Faults:
         """One that is met again and again, by what is tried again every second, is logged once."""
         words, place = words_of(fault), place_of(fault)
         if self._last.get(what) != words:
+            if len(self._last) >= _MOST_KNOWN:
+                self._last.clear()
             self._last[what] = words
             fields = {"what": what, "fault": words, "where": place, "so": "the rest goes on"}
             log_event(log, "a fault of Chronex", fields, logging.ERROR)

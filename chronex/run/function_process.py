@@ -16,6 +16,8 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
+import time
 import traceback
 import types
 from collections.abc import Mapping
@@ -46,6 +48,7 @@ from chronex.run.values_file import values_returned
 
 CALL_VARIABLE = "CHRONEX_CALL"
 _CALL, _OUTCOME = "call", "outcome"
+_LOOK_S = 1.0
 
 
 class FunctionCall(msgspec.Struct, frozen=True):
@@ -59,6 +62,7 @@ class FunctionCall(msgspec.Struct, frozen=True):
     argv: list[str]
     main: str
     parent: int
+    ends_with_program: bool = False
 
 
 class FunctionOutcome(msgspec.Struct, frozen=True):
@@ -79,8 +83,13 @@ async def run_in_process(
     hooks: Hooks,
     run_context: RunContext,
     state: Mapping[str, str] | None = None,
+    *,
+    ends_with_program: bool = False,
 ) -> AttemptResult:
-    """Call the function in a process of its own and say how it ended; it never raises for the function's sake."""
+    """Call the function in a process of its own and say how it ended; it never raises for the function's sake.
+
+    With `ends_with_program` it is ended where this process is gone: others may begin it anew then.
+    """
     directory = Path(tempfile.mkdtemp(prefix="chronex-call-"))
     try:
         call = FunctionCall(
@@ -92,6 +101,7 @@ async def run_in_process(
             sys.argv,
             _main_script(),
             os.getpid(),
+            ends_with_program,
         )
         (directory / _CALL).write_bytes(msgspec.msgpack.encode(call))
         result = await run_attempt(_as_command(request, directory, call.path), hooks, run_context)
@@ -152,6 +162,8 @@ def main() -> int:
     context = context_for(call.request, SYSTEM_CLOCK.wall_ms(), cancellation, state, TaskLog(_Output()))
     try:
         signal.signal(signal.SIGTERM, lambda *_: cancellation.request("it was asked to end"))
+        if call.ends_with_program:
+            threading.Thread(target=_end_with_program, args=(call,), daemon=True).start()
         handed = values_returned(_call(_function(call), context, call.request))
     except BaseException as problem:
         sys.stdout.flush()
@@ -164,6 +176,18 @@ def main() -> int:
     else:
         (directory / _OUTCOME).write_bytes(msgspec.msgpack.encode(outcome))
     return 1 if outcome.error else 0
+
+
+def _end_with_program(call: FunctionCall) -> None:
+    """As the program would have done it: TERM, which the main thread hears, and KILL after the grace."""
+    while os.getppid() == call.parent:
+        time.sleep(_LOOK_S)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(call.request.grace_ms / 1000)
+    shutil.rmtree(os.environ[CALL_VARIABLE], ignore_errors=True)
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)  # and what it has started
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _function(call: FunctionCall) -> TaskFunction:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +27,7 @@ from chronex.storage.records import Reading, Records
 from chronex_store.postgres.pg_store import PostgresStore
 from tests.daemon.machine import Machine
 from tests.kit.processes import end_all
-from tests.kit.waits import until, until_async
+from tests.kit.waits import is_gone, until, until_async
 from tests.verify.assertion import assert_verified
 
 
@@ -225,6 +227,38 @@ def test_threads_and_processes_of_a_program_are_ended_before_others_begin_them_a
             return [one.state for one in seen if one.finished_ms is not None]
 
         until(lambda: attempts() == [AttemptState.CRASHED], "an end of which nobody knows how it would have been")
+
+
+PROGRAM = """
+import os, sys, time
+import chronex
+
+engine = chronex.Engine(sys.argv[1], name="web")
+
+@engine.job("@daily", executor="process", args=[sys.argv[2]])
+def crunch(context, place):
+    with open(place + ".part", "w") as file:
+        file.write(str(os.getpid()))
+    os.rename(place + ".part", place)
+    while True:
+        time.sleep(1)
+
+if __name__ == "__main__":
+    with engine:
+        engine.trigger("crunch")
+        engine.join()
+"""
+
+
+def test_a_function_in_a_process_ends_with_its_program(postgres_url: str, state: Path, tmp_path: Path) -> None:
+    """No keeper holds it, so that it would run on while another machine begins it anew."""
+    script, place = tmp_path / "program.py", tmp_path / "pid"
+    script.write_text(PROGRAM)
+    with subprocess.Popen([sys.executable, str(script), postgres_url, str(place)]) as program:
+        until(place.exists, "the function to begin")
+        program.kill()
+    pid = int(place.read_text())
+    until(lambda: is_gone(pid), "the end of the function")
 
 
 @pytest.mark.parametrize("given", ["postgresql://ann:s3cret@db/jobs", "host=db password=s3cret", ""])
