@@ -444,12 +444,14 @@ class Decisions:
                 return
             self._start_queue_of(name)
             engine.served_last = name
+        if self.free_slots <= 0:
+            return
         for occurrence in self.lines.heads():
-            if self.free_slots <= 0:
-                return
             self._admit(occurrence)
             if self._is_over(occurrence):
                 self._start_queue_of(occurrence.job)  # who waited for it alone stands in no line yet
+            if self.free_slots <= 0:
+                return  # before the next is looked for: mostly an end frees one slot, and one start takes it
 
     def serve_conditions(self) -> None:
         """Those that wait for conditions, some of them at a time: they may go on, go on waiting, or have waited

@@ -255,6 +255,12 @@ def stand_in() -> str:
     return str(Path(sys.executable).parent / "chronex")
 
 
+def begin_to_fork() -> None:
+    """For tests that count what they leave behind: the process that forks stays until the last of all tests."""
+    if _CAN_FORK:
+        _forks()
+
+
 def fork_our_keepers() -> None:
     """Those that this process starts for schedulers of its own."""
     if _CAN_FORK:

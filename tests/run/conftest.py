@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from chronex.run import LogDirectory, RunContext
+from tests.kit.forked import begin_to_fork
 from tests.kit.waits import until
 from tests.run.requests import children
 
@@ -36,6 +37,7 @@ def leaves_nothing_behind() -> Iterator[None]:
 
     A start whose loop has ended closes its pipe on its own thread, which may have its turn after the test.
     """
+    begin_to_fork()
     before, others = descriptors(), children()
     yield
     until(lambda: descriptors() - before <= LASTING, lambda: f"the end of {descriptors() - before - LASTING}")

@@ -318,3 +318,41 @@ def test_where_the_native_barrier_does_not_work_the_shell_is_used(monkeypatch: p
     spawn.barrier_program.cache_clear()
     assert isinstance(spawn.barrier_program(), spawn.ShellBarrier)
     spawn.barrier_program.cache_clear()
+
+
+FORKED = """
+import asyncio, os, sys
+from pathlib import Path
+from chronex.run import *
+from tests.run.requests import request
+run_context = RunContext.of_this_process(LogDirectory(Path(sys.argv[1])))
+before = os.getpid()
+if os.fork():
+    os._exit(0)
+while os.getppid() == before:
+    pass
+result = asyncio.run(run_attempt(request(("true",)), Hooks(), run_context))
+print(result.state, result.error)
+"""
+
+
+async def test_a_process_that_was_forked_off_does_not_look_for_the_barrier_in_the_one_before(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    forked = await asyncio.to_thread(run_python, ["-c", FORKED, str(tmp_path / "logs")], env=environment)
+    assert forked.stdout.split() == [b"success"], forked.stderr
+
+
+async def test_where_only_a_process_itself_may_look_into_it_the_barrier_is_found_all_the_same(
+    run_context: RunContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with `hidepid`, or in a program that has changed its user since: of another number there is nothing."""
+    if not isinstance(run_context.barrier_program, spawn.NativeBarrier):
+        pytest.skip("this machine has only the shell's barrier")
+    monkeypatch.setattr(os, "readlink", lambda _path: "999999999")
+    spawn.barrier_program.cache_clear()
+    found = spawn.barrier_program()
+    spawn.barrier_program.cache_clear()
+    assert isinstance(found, spawn.NativeBarrier)
+    assert found.path.startswith(b"/proc/self/")
+    result = await outcome(dataclasses.replace(run_context, barrier_program=found), ("echo", "done"))
+    assert result.state is AttemptState.SUCCESS
