@@ -116,6 +116,7 @@ class Executor:
         self._work: set[asyncio.Task[None]] = set()
         self._commands: dict[str, asyncio.Task[None]] = {}  # those of `_work` that wait for a command
         self._starting: dict[str, asyncio.Task[None]] = {}
+        self.on_idle: Callable[[], None] = lambda: None
         self._stopping = False
         self._leaving = False
 
@@ -196,8 +197,18 @@ class Executor:
     def _spawn(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
         task = self._faults.watched(work, what)
         self._work.add(task)
-        task.add_done_callback(self._work.discard)
+        task.add_done_callback(self._over)
         return task
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._work.discard(task)
+        if not self._work:
+            self.on_idle()
+
+    @property
+    def is_idle(self) -> bool:
+        """No attempt and no hook is under way, and the end of each is on record, or told as one that cannot be."""
+        return not self._work
 
     def _begin(self, order: Launch, request: AttemptRequest) -> None:
         if self._leaving:  # our successor finds it claimed, and begun by nobody

@@ -299,9 +299,12 @@ class Daemon:
         detector = self._detector = WakeupDetector(self.clock)
         most = FIRST_BATCH
         await self._begin(once=once)
+        if once:
+            await self._begin_once()
         with wake_on_clock_set(self._woken.set):
             while not self._stopping.is_set():
                 self._woken.clear()
+                was_idle = self.executor.is_idle  # then this tick sees the ends of all that ran
                 self._check_clock(detector)
                 if self._must_take_over:
                     self._must_take_over = False
@@ -309,7 +312,7 @@ class Daemon:
                         await self._take_over()
                 seen = self.store.wait(-1, 0)
                 tick_ms = self.clock.wall_ms()
-                tick = self._still_resting(seen) or await self._tick(detector, most)
+                tick = (None if once else self._still_resting(seen)) or await self._tick(detector, most)
                 self._rested = None if tick.has_more or self._rested is None else self._rested._replace(seen=seen)
                 fail_point("tick decided")
                 self.executor.carry_out(tick.orders)
@@ -320,7 +323,10 @@ class Daemon:
                     continue
                 self.executor.prestart.discard(until_ms=tick_ms)  # a later instant is still to come
                 if once:
-                    break
+                    if was_idle and await self._has_run_all():
+                        break
+                    await self._sleep(self._check_conditions(None) if self.engine.awaits_conditions else None, seen)
+                    continue
                 self.executor.prestart.prepare(tick.next_ms)
                 next_ms = self._check_conditions(tick.next_ms) if self.engine.awaits_conditions else tick.next_ms
                 await self._sleep(next_ms, seen)
@@ -346,6 +352,26 @@ class Daemon:
         fail_point("node registered")
         await until_taken(self._take_over, *told)
         self.on_begun()
+
+    async def _begin_once(self) -> None:
+        """Decide what is due by now and what follows from it, and do nothing beside that but stay alive."""
+        self.engine.due_until_ms = self.clock.wall_ms()
+        self.executor.on_idle = self._woken.set
+        await self.periodic.stop(but=LEASE)
+
+    async def _has_run_all(self) -> bool:
+        """Whether nothing runs, and who waits for a condition has had an answer. The next call asks again."""
+        if not self.executor.is_idle or self.engine.has_news:
+            return False
+        if not self.engine.awaits_conditions:
+            return True
+        try:
+            lacking = await self._watch().lacking()
+        except StoreError:
+            return True
+        for job, what in (lacking or {}).items():
+            log_event(log, "left for the next call", {"job": job, "reason": f"waits for {what}"})
+        return lacking is not None
 
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""
@@ -457,12 +483,15 @@ class Daemon:
 
     def _check_conditions(self, next_ms: int | None) -> int:
         """Somebody waits for conditions: when the daemon must be awake again for what is found of them."""
+        return self._watch().begin(next_ms)
+
+    def _watch(self) -> ConditionWatch:
         if self._conditions is None:
             executor = self.executor
             self._conditions = ConditionWatch(
                 self.store, self.engine, executor.run_context, executor.threads, self._woken.set, self.faults
             )
-        return self._conditions.begin(next_ms)
+        return self._conditions
 
     async def _sleep(self, next_ms: int | None, seen: int) -> None:
         pause = self.periodic.seconds_until_next(at_most=FULL_PAUSE_S if self.away else LONGEST_SLEEP_S)

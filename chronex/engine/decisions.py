@@ -69,6 +69,7 @@ class DecidingEngine(Protocol):
     shortest_pause_ms: int
     epoch: int | None
     stopping: bool
+    due_until_ms: int | None
     read_clock: Callable[[], int] | None
     pace: CatchUpPace
     found: dict[str, Found]
@@ -150,7 +151,7 @@ class Decisions:
                 return True
             if (current := self._still_due(record)) is None:
                 continue
-            if self.is_draining and not _is_cancel(current):
+            if (self.is_draining and not _is_cancel(current)) or self._comes_later(current):
                 self.unchanged += 1  # other nodes begin it
             else:
                 self.take(current)
@@ -171,6 +172,20 @@ class Decisions:
             return found
         is_due = current is not None and index_keys(key, current) == index_keys(key, found)
         return current if is_due else None
+
+    def _comes_later(self, record: JobProgress | Occurrence | Run) -> bool:
+        """Whether it came due only while what is decided here was under way, and follows from nothing of that."""
+        until_ms = self.engine.due_until_ms
+        if until_ms is None:
+            return False
+        match record:
+            case JobProgress():
+                return record.next_ms is not None and record.next_ms > until_ms
+            case Run():
+                return record.next_attempt_ms is not None and record.next_attempt_ms > until_ms
+            case Occurrence(state=OccurrenceState.PENDING):
+                return record.due_ms > until_ms and not record.parents and not record.manual
+        return False
 
     def take(self, record: JobProgress | Occurrence | Run) -> None:
         match record:

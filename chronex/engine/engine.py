@@ -66,6 +66,8 @@ class Engine:
         # Where machines share the store: the epoch with which this node registered; None where only one uses it.
         self.epoch: int | None = None
         self.stopping = False  # set once: from then on ends are recorded and nothing is started
+        # With `run --once`: what comes due later is for the next call, but for what follows from a run of this one.
+        self.due_until_ms: int | None = None
         # By what jobs choose where they run; None where nobody has said, and then any job may run here.
         self.placement: Callable[[Job], bool] | None = None
         self.has_function: Callable[[str], bool] = lambda target: True

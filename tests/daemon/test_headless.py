@@ -103,6 +103,66 @@ def test_once_stops_when_its_terminal_is_closed_and_the_command_goes_on(machine:
     assert [row["state"] for row in machine.history()] == ["completed"]
 
 
+CHAIN = """
+[jobs.first]
+schedule = "@once +1ms"
+run = ["true"]
+
+[jobs.second]
+after = ["first"]
+run = ["true"]
+wait_for = ["path:/"]
+
+[jobs.third]
+after = ["second"]
+run = ["true"]
+"""
+
+
+def test_once_runs_what_follows_from_what_was_due(machine: Machine) -> None:
+    machine.write(CHAIN)
+    assert machine.chronex("apply").returncode == 0
+    until(lambda: machine.chronex("run", "--once").returncode == 0 and machine.history(), "a run that was due")
+    assert {row["job"]: row["state"] for row in machine.history()} == dict.fromkeys(
+        ("first", "second", "third"), "completed"
+    )
+
+
+def test_once_leaves_what_waits_for_a_condition_and_says_so(machine: Machine) -> None:
+    there = machine.directory / "there"
+    machine.write(f'[jobs.a]\nschedule = "@once +1ms"\nrun = ["true"]\nwait_for = ["path:{there}"]\n')
+    left = machine.chronex("run", "--once")
+    assert left.returncode == 0
+    assert f'left for the next call job=a reason="waits for path:{there}' in left.stderr
+    there.mkdir()
+    assert machine.chronex("run", "--once").returncode == 0
+    assert [row["state"] for row in machine.history()] == ["completed"]
+
+
+def test_once_leaves_what_comes_due_while_it_runs(machine: Machine) -> None:
+    """Else a job of every second would keep it running for ever."""
+    long = '[jobs.long]\nschedule = "@once +1ms"\nrun = "until test -e go; do sleep 0.05; done"\n'
+    machine.write(long)
+    once = machine.start("--once")
+    once.until_logged("attempt started")
+    machine.write(f'{long}[jobs.late]\nschedule = "@once +1ms"\nrun = ["true"]\n')
+    assert machine.chronex("apply").returncode == 0
+    (machine.directory / "go").touch()
+    assert once.ended() == 0
+    assert [row["job"] for row in machine.history()] == ["long"]
+    assert machine.chronex("run", "--once").returncode == 0
+    assert {row["job"]: row["state"] for row in machine.history()} == dict.fromkeys(("long", "late"), "completed")
+
+
+def test_once_stops_what_is_canceled_while_it_runs(machine: Machine) -> None:
+    machine.write('[jobs.a]\nschedule = "@once +1ms"\nrun = "sleep 1000"\n')
+    once = machine.start("--once")
+    once.until_logged("attempt started")
+    assert machine.chronex("cancel", "a").returncode == 0
+    assert once.ended() == 1
+    assert [row["state"] for row in machine.history()] == ["canceled"]
+
+
 def test_a_bad_job_file_changes_nothing(machine: Machine) -> None:
     machine.write('[jobs.a]\nschedule = "0 25 * * *"\nrun = ["true"]\n')
     for command in (("apply",), ("run", "--headless")):
