@@ -69,11 +69,10 @@ class ConditionWatch:
         again_ms = self._clock.wall_ms() + EVERY_MS
         return again_ms if next_ms is None else min(next_ms, again_ms)
 
-    async def lacking(self) -> dict[str, str] | None:
-        """What each job that waits lacks, as far as they are looked at at all; None while one has had no answer."""
-        names = {job.id for job, _ in await self._store.view_async(_waiting)}
-        found = self._engine.found
-        return {name: found[name].lacking for name in sorted(names)} if names <= found.keys() else None
+    async def has_asked_for_all(self) -> bool:
+        """Whether there is an answer for each job that waits, of as many as are looked at."""
+        waiting = await self._store.view_async(_waiting)
+        return all(job.id in self._engine.found for job, _ in waiting)
 
     def stop(self) -> None:
         if self._round is not None:

@@ -40,8 +40,9 @@ from chronex.model.job import Job
 from chronex.model.occurrence import Attempt
 from chronex.model.policies import StopMode
 from chronex.model.reasons import text_of
-from chronex.model.states import AttemptState, OccurrenceState
+from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.run import LogDirectory, RunContext
+from chronex.run.environment import instant_text
 from chronex.storage.journal import append
 from chronex.storage.records import Reading
 from chronex_store.daemon_lock import acquire_daemon_lock
@@ -149,6 +150,8 @@ def run_headless(
             if foreground is not None:
                 foreground.end()
         has_bad_end = once and store.view(lambda tx: ends.any_failed(Reading(tx)))
+        if once and not isinstance(location, PostgresAddress):  # there others may take it up
+            has_bad_end |= store.view(lambda tx: ends.any_left(Reading(tx)))
         code = 1 if daemon.has_failed or has_bad_end else 0
     _detach_broken_stderr()
     if daemon.must_restart:
@@ -254,8 +257,12 @@ def _build_daemon(store: OpenedStore, location: StoreLocation, settings: Schedul
     return Daemon(store, engine, run_context, node, settings, keepers=keepers)
 
 
+# At the end of `run --once` the log names so many that wait.
+_MOST_LEFT_NAMED = 20
+
+
 class _Ends:
-    """Which occurrences had an attempt that ended, and how they stand at the end of `run --once`."""
+    """How `run --once` ended: the occurrences of which an attempt ended, and those that are left to the next call."""
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, int], None] = {}
@@ -271,6 +278,24 @@ class _Ends:
                 fields = {"job": one.job, "occurrence": one.id, "errors": one.errors, "reason": text_of(one.reason)}
                 log_event(log, "completed with errors", fields, logging.WARNING)
         return any(one is None or one.state is not OccurrenceState.COMPLETED for one in found)
+
+    def any_left(self, reading: Reading) -> bool:
+        """Is a retry due later? The log says so, and who waits for a condition, a rate, a window or anything else."""
+        runs = (run for one in reading.active() for run in reading.runs(one.job, one.nominal_ms))
+        retries = [run for run in runs if run.state is RunState.RETRY]
+        left = [(run.job, run.nominal_ms, run.task, "waits for its next attempt") for run in retries]
+        left += [
+            (one.job, one.nominal_ms, "", text_of(one.reason)) for one in reading.waiting(limit=_MOST_LEFT_NAMED)
+        ]
+        for job, nominal_ms, task, why in left[:_MOST_LEFT_NAMED]:
+            fields = {
+                "job": job,
+                **({"task": task} if task else {}),
+                "nominal": instant_text(nominal_ms),
+                "reason": why,
+            }
+            log_event(log, "left for the next call", fields)
+        return bool(retries)
 
 
 # One press of Ctrl-C reaches a one-file program twice: from the terminal, and from its starter, which passes it on.

@@ -365,13 +365,9 @@ class Daemon:
             return False
         if not self.engine.awaits_conditions:
             return True
-        try:
-            lacking = await self._watch().lacking()
-        except StoreError:
-            return True
-        for job, what in (lacking or {}).items():
-            log_event(log, "left for the next call", {"job": job, "reason": f"waits for {what}"})
-        return lacking is not None
+        with contextlib.suppress(StoreError):  # it is away
+            return await self._watch().has_asked_for_all()
+        return True
 
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""

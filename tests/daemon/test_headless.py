@@ -88,6 +88,9 @@ def test_once_ends_with_1_when_a_run_did_not_succeed(machine: Machine, jobs: str
     until(ran, "a run that was due")
     assert codes[-1] == code
     assert set(codes[:-1]) <= {0}, "nothing was due yet"
+    again = machine.chronex("run", "--once")
+    assert again.returncode == code, "until its retry succeeds"
+    assert ('reason="waits for its next attempt"' in again.stderr) == bool(code)
 
 
 def test_once_stops_when_its_terminal_is_closed_and_the_command_goes_on(machine: Machine) -> None:
@@ -133,7 +136,8 @@ def test_once_leaves_what_waits_for_a_condition_and_says_so(machine: Machine) ->
     machine.write(f'[jobs.a]\nschedule = "@once +1ms"\nrun = ["true"]\nwait_for = ["path:{there}"]\n')
     left = machine.chronex("run", "--once")
     assert left.returncode == 0
-    assert f'left for the next call job=a reason="waits for path:{there}' in left.stderr
+    assert "left for the next call job=a nominal=" in left.stderr
+    assert f'reason="waits for path:{there}' in left.stderr
     there.mkdir()
     assert machine.chronex("run", "--once").returncode == 0
     assert [row["state"] for row in machine.history()] == ["completed"]

@@ -24,7 +24,10 @@ def run(
     ] = False,
     once: Annotated[
         bool,
-        typer.Option("--once", help="Run what is due now and what follows from it, wait, and stop; exit 1 when a run did not succeed."),
+        typer.Option(
+            "--once",
+            help="Run what is due now and what follows from it, wait, and stop; exit 1 when a run did not succeed.",
+        ),
     ] = False,
     duration: Annotated[str | None, typer.Option("--for", help="Stop after this long.", metavar="DURATION")] = None,
     log_format: Annotated[str, typer.Option(help="text or json.", metavar="FORMAT")] = "text",
