@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -132,12 +133,34 @@ def run_apply(options: ApplyOptions) -> int:
     if options.dry_run and isinstance(location, Path) and not location.exists():
         return _preview(MemoryStore(), found, how, options)  # a preview creates no store
     with open_location(location, create=not options.dry_run) as store:
+        _say_zone_of_shell(store, found)
         if options.dry_run:
             return _preview(store, found, how, options)
         code = _apply(store, found, how, options)
         if code == 0 and options.form == "text":
             _say_how_to_start(StoreSession(location, store), options)
         return code
+
+
+def _say_zone_of_shell(store: OpenedStore, found: JobFile) -> None:
+    """TZ of this shell may be another zone than the one in which the scheduler and other shells read the file."""
+    from chronex.storage.records import Reading
+    from chronex.timing.zones import host_zone, machine_zone, utc_zone
+
+    shell, machine = host_zone().zone.name, (machine_zone() or utc_zone()).name
+    if "TZ" not in os.environ or shell == machine:
+        return
+    old = store.view(lambda tx: {job.id: (job.schedule, job.timezone) for job in Reading(tx).jobs()})
+    moved = [job for job in found.jobs if job.timezone == shell and old.get(job.id, ("", shell))[1] != shell]
+    moved = [job for job in moved if old[job.id][0] == job.schedule]
+    if not moved:
+        return
+    first, before = terminal_safe(moved[0].id), old[moved[0].id][1]
+    more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
+    err(
+        f"{first}{more}: read in {shell}, the TZ of this shell, and not in {before} as before; "
+        f'timezone = "{before}" under [scheduler] of the job file keeps them there, whoever applies it'
+    )
 
 
 def _say_how_to_start(session: StoreSession, options: ApplyOptions) -> None:

@@ -12,6 +12,8 @@ from chronex.cli.commands.apply import ApplyOptions, run_apply, run_rollback
 from chronex.cli.options import UsageError
 from chronex.errors import NotPossibleError, StaleUpdateError, UnknownJobError
 from chronex.storage.records import Reading
+from chronex.timing import zones
+from chronex.timing.zones import load_zone
 from chronex_store import LmdbStore
 
 Capture = pytest.CaptureFixture[str]
@@ -45,6 +47,23 @@ def test_apply_and_apply_again(place: Directory, capsys: Capture) -> None:
     for word in ("new", "unchanged"):
         assert run_apply(place.options(ONE_JOB)) == 0
         assert capsys.readouterr().out == f"{word:10} a\n"
+
+
+@pytest.mark.parametrize("dry", [False, True], ids=["applied", "dry run"])
+def test_what_only_the_zone_of_the_shell_moves_is_told(
+    place: Directory, capsys: Capture, monkeypatch: pytest.MonkeyPatch, dry: bool
+) -> None:
+    """Another shell's TZ, as ssh may bring it along, moves every schedule that names no zone."""
+    monkeypatch.setattr(zones, "machine_zone", lambda: load_zone("Europe/Paris"))
+    named = '[jobs.b]\nschedule = "TZ=Asia/Tokyo 0 3 * * *"\nrun = ["true"]\n'
+    monkeypatch.setenv("TZ", "Europe/Paris")
+    run_apply(place.options(ONE_JOB + named))
+    assert "read in" not in capsys.readouterr().err
+    monkeypatch.setenv("TZ", "Asia/Seoul")
+    run_apply(place.options(ONE_JOB + named, dry_run=dry))
+    said = capsys.readouterr().err
+    assert "a: read in Asia/Seoul, the TZ of this shell, and not in Europe/Paris as before" in said
+    assert 'timezone = "Europe/Paris" under [scheduler]' in said
 
 
 def test_apply_brings_the_groups_of_the_file_too(place: Directory) -> None:
