@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from chronex.model.job import Job
 from chronex.text.durations import format_duration, largest_unit
@@ -169,17 +170,42 @@ def change_lines(day: ClockDay, display: DisplaySettings, cells: int, most: int,
     slim = narrow + 1 + 3 * len(hours) > cells
     # Hours without gaps leave room for names, the same on each day: one of them may have an hour more.
     label = min(label, _LONGEST_NAME, max(narrow, cells - 1 - 2 * _MOST_HOURS)) if slim else narrow
+    shown = _around_change(hours, max(1, (cells - label - 1) // 2) if slim else len(hours))
+    drawn = _Drawn(cells, label, shown, slim)
+    hours = hours[shown]
     lines = [
         ((" " * (label + 1), ""), (_spaced([text for text, _ in hours], slim=slim), "dim")),
         ((fit("clock", label) + " ", "label"), *_clock_row(hours, display.glyphs, slim=slim)),
     ]
-    free_cells = cells - label - 1 - (2 if slim else 3) * len(hours)
     for one in day.jobs[:most]:
-        lines += _job_rows(one, display, label, slim=slim, free_cells=free_cells, cells=cells)
+        lines += _job_rows(one, display, drawn)
     hidden = len(day.jobs) - most
     if hidden > 0:
         lines.append(((f"{'':{label + 1}}and {count(hidden, 'more job')}", "dim"),))
     return lines
+
+
+class _Drawn(NamedTuple):
+    """How wide a day is drawn, and which of its hours; `slim` ones have no gap between them."""
+
+    cells: int
+    label: int
+    hours: slice
+    slim: bool
+
+    @property
+    def free_cells(self) -> int:
+        """What is left behind the hours."""
+        return self.cells - self.label - 1 - (2 if self.slim else 3) * (self.hours.stop - self.hours.start)
+
+
+def _around_change(hours: Sequence[tuple[str, list[Cell]]], most: int) -> slice:
+    """As many of the hours as there is room for, with the change in their middle where that is not near an end."""
+    if most >= len(hours):
+        return slice(0, len(hours))
+    change = next((number for number, (_, cells) in enumerate(hours) if cells[0].kind != "plain"), 0)
+    first = min(max(0, change - most // 2), len(hours) - most)
+    return slice(first, first + most)
 
 
 def _hours(cells: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:
@@ -212,26 +238,25 @@ def _clock_row(hours: Sequence[tuple[str, list[Cell]]], glyphs: Glyphs, *, slim:
         yield (" " * (2 - len(cells)), "")
 
 
-def _job_rows(
-    one: JobOnChange, display: DisplaySettings, label: int, *, slim: bool, free_cells: int, cells: int
-) -> list[Line]:
+def _job_rows(one: JobOnChange, display: DisplaySettings, drawn: _Drawn) -> list[Line]:
+    label = drawn.label
     name = (fit(cell_safe(one.job.shown_name), label, display.glyphs.ellipsis) + " ", "")
     style = "clock" if one.effect.touches else "dim"
     sentence = one.effect.text
     if not any(cell.runs for cell in one.cells) and not one.effect.touches:
         return [(name, (sentence, style))]
-    marks = tuple(_job_marks(one, display.glyphs, slim=slim))
-    if cell_width(sentence) + 2 <= free_cells:
+    marks = tuple(_job_marks(one, display.glyphs, drawn))
+    if cell_width(sentence) + 2 <= drawn.free_cells:
         return [(name, *marks, (f"  {sentence}", style))]
     if not one.effect.touches:
         return [(name, *marks)]
-    return [(name, *marks), ((" " * (label + 1), ""), (crop(sentence, cells - label - 1), style))]
+    return [(name, *marks), ((" " * (label + 1), ""), (crop(sentence, drawn.cells - label - 1), style))]
 
 
-def _job_marks(one: JobOnChange, glyphs: Glyphs, *, slim: bool) -> Iterator[Span]:
+def _job_marks(one: JobOnChange, glyphs: Glyphs, drawn: _Drawn) -> Iterator[Span]:
     lost = _lost_half_hours(one)
-    for number, (_, cells) in enumerate(_hours(one.cells)):
-        if number and not slim:
+    for number, (_, cells) in enumerate(_hours(one.cells)[drawn.hours]):
+        if number and not drawn.slim:
             yield (" ", "")
         for cell in cells:
             yield _mark(cell, lost, glyphs)

@@ -73,3 +73,14 @@ def test_a_small_terminal_has_whole_names_beside_hours_without_gaps() -> None:
     assert lines[2].startswith("new-york-backup ")
     assert all(len(line) <= 76 for line in lines)
     assert plain(change_lines(day, DISPLAY, 40, 9)).splitlines()[2].startswith("new-y… ")
+
+
+def test_a_narrow_terminal_shows_the_hours_around_the_change() -> None:
+    """In Nuuk the clock is set at 23 h; forty cells have room for sixteen hours, and those of the morning are not it."""
+    (day, *_), _ = clock_days([job("late", "30 22 * * *", "America/Nuuk")], at("2027-01-01"))
+    hours, clock, late, *_ = plain(change_lines(day, DISPLAY, 40, 9)).splitlines()
+    assert all(len(line) <= 40 for line in (hours, clock, late))
+    assert UNICODE.gap in clock or UNICODE.second in clock
+    assert late[7:].strip() != ""
+    wide = plain(change_lines(day, DISPLAY, 140, 9)).splitlines()
+    assert hours.split()[-1] in wide[0].split()[-2:]
