@@ -170,9 +170,10 @@ def change_lines(day: ClockDay, display: DisplaySettings, cells: int, most: int,
     slim = narrow + 1 + 3 * len(hours) > cells
     # Hours without gaps leave room for names, the same on each day: one of them may have an hour more.
     label = min(label, _LONGEST_NAME, max(narrow, cells - 1 - 2 * _MOST_HOURS)) if slim else narrow
-    shown = _around_change(hours, max(1, (cells - label - 1) // 2) if slim else len(hours))
-    drawn = _Drawn(cells, label, shown, slim)
-    hours = hours[shown]
+    drawn = _Drawn(
+        cells, label, *_around_change(hours, max(1, (cells - label - 1) // 2) if slim else len(hours)), slim
+    )
+    hours = hours[drawn.hours]
     lines = [
         ((" " * (label + 1), ""), (_spaced([text for text, _ in hours], slim=slim), "dim")),
         ((fit("clock", label) + " ", "label"), *_clock_row(hours, display.glyphs, slim=slim)),
@@ -190,22 +191,27 @@ class _Drawn(NamedTuple):
 
     cells: int
     label: int
-    hours: slice
+    first: int
+    after: int
     slim: bool
+
+    @property
+    def hours(self) -> slice:
+        return slice(self.first, self.after)
 
     @property
     def free_cells(self) -> int:
         """What is left behind the hours."""
-        return self.cells - self.label - 1 - (2 if self.slim else 3) * (self.hours.stop - self.hours.start)
+        return self.cells - self.label - 1 - (2 if self.slim else 3) * (self.after - self.first)
 
 
-def _around_change(hours: Sequence[tuple[str, list[Cell]]], most: int) -> slice:
-    """As many of the hours as there is room for, with the change in their middle where that is not near an end."""
+def _around_change(hours: Sequence[tuple[str, list[Cell]]], most: int) -> tuple[int, int]:
+    """The first of the hours that there is room for, and the one after the last, with the change in their middle."""
     if most >= len(hours):
-        return slice(0, len(hours))
+        return 0, len(hours)
     change = next((number for number, (_, cells) in enumerate(hours) if cells[0].kind != "plain"), 0)
     first = min(max(0, change - most // 2), len(hours) - most)
-    return slice(first, first + most)
+    return first, first + most
 
 
 def _hours(cells: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:
