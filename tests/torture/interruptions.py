@@ -214,13 +214,19 @@ class Interrupted:
         """Nothing begins any more, and what runs is waited for.
 
         A daemon that was ended before its keeper was there leaves claims behind, which the next one tries again; one
-        that is told to begin nothing would leave them in turn, as it should.
+        that is told to begin nothing would leave them in turn, as it should. It has found them, and what was missed,
+        when it has decided an instant that comes only now.
         """
+        now_ms = _now_ms()
+        until(lambda: self._has_decided(now_ms), "the last daemon to take up what the others left")
         until(lambda: not self._tried_again(), "what was claimed and never began to be tried again")
         until(lambda: not self._queued(), "what was missed to be made up for")
         until(lambda: "stopped" in self.machine.chronex("stop", "--drain").stdout, "the last daemon to be asked")
         assert self.daemon.wait(DEADLINE_S) == 0
         until(lambda: not processes_of(self.machine.directory / "store"), "the end of every process of the store")
+
+    def _has_decided(self, since_ms: int) -> bool:
+        return any(row["scheduled_ms"] > since_ms for row in self.machine.history())
 
     def _tried_again(self) -> bool:
         """Is any occurrence about to be tried again, after an attempt that never began?"""
