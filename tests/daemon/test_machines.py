@@ -297,6 +297,27 @@ def test_a_machine_that_is_up_before_its_database_waits_for_it(server: PostgresS
         assert daemon.stopped() == 0
 
 
+CHAIN = "".join(
+    f'[jobs.{name}]\n{when}\nrun = ["true"]\n'
+    for name, when in (
+        ("first", 'schedule = "@once +1ms"'),
+        ("second", 'after = ["first"]\nwait_for = ["path:/"]'),
+        ("third", 'after = ["second"]'),
+    )
+)
+
+
+def test_once_sees_a_chain_through(postgres_url: str, tmp_path: Path) -> None:
+    with machines(postgres_url, tmp_path, 1) as found:
+        found.apply(CHAIN)
+        (machine,) = found.all
+        done = machine.chronex("run", "--once")
+        assert done.returncode == 0, done.stderr
+        with found.store as store:
+            ends = [_states(store, name) for name in ("first", "second", "third")]
+        assert ends == [[OccurrenceState.COMPLETED]] * 3
+
+
 def test_a_daemon_that_begins_while_others_hold_the_store_waits_for_it(
     postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
