@@ -29,6 +29,7 @@ EVERY_SIGNAL = tuple(int(number) for number in signal.valid_signals() - {signal.
 _OPAQUE_BYTES = 1024
 _SETPGROUP, _SETSIGDEF, _SETSIGMASK = 0x02, 0x04, 0x08
 _SETSID = 0x400 if sys.platform == "darwin" else 0x80
+_GET_DUMPABLE = 3
 # As many starts at once as pay on two processors; each keeps one of them busy for a part of its time.
 MOST_THREADS = 4
 
@@ -74,6 +75,11 @@ def spawn(
         return pid.value
     finally:
         library.quick.posix_spawn_file_actions_destroy(files)
+
+
+def is_dumpable() -> bool:
+    """As Linux calls it: whether others of its user may see what this process has open; not after a change of it."""
+    return bool(_library().quick.prctl(_GET_DUMPABLE, 0, 0, 0, 0) == 1)
 
 
 def _add(library: _Library, files: ctypes.Array[ctypes.c_char], action: Action) -> int:

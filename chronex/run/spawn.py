@@ -31,7 +31,7 @@ from chronex.model.job import Command
 from chronex.model.policies import ProcessSettings
 from chronex.run.attempt_log import LogDirectory
 from chronex.run.environment import Inheritance, Variables
-from chronex.run.posix_spawn import Dup2, OpenForReading, spawn
+from chronex.run.posix_spawn import Dup2, OpenForReading, is_dumpable, spawn
 from chronex.run.request import CommandRules, NotStarted
 
 _DEFAULT_SHELL = "/bin/sh"
@@ -268,19 +268,17 @@ class NativeBarrier:
     def __init__(self, descriptor: int, number: int | None = None) -> None:
         self._by_child = b"/proc/self/fd/%d" % descriptor
         self._by_number = None if number is None else b"/proc/%d/fd/%d" % (number, descriptor)
-        self._made_by = _who_asks()
+        self._pid = os.getpid()
 
     @property
     def path(self) -> bytes:
-        """After a fork the number is another's; after a change of user no other process may look into this one."""
-        return self._by_number if self._by_number and self._made_by == _who_asks() else self._by_child
+        """After a fork the number is another's; after a change of user others may not look into this process."""
+        if self._by_number is None or self._pid != os.getpid() or not is_dumpable():
+            return self._by_child
+        return self._by_number
 
     def before(self, invocation: Invocation) -> tuple[bytes, tuple[bytes, ...]]:
         return self.path, (b"chronex-barrier", invocation.directory, invocation.path, *invocation.argv)
-
-
-def _who_asks() -> tuple[int, int]:
-    return os.getpid(), os.geteuid()
 
 
 class ShellBarrier:
@@ -359,7 +357,7 @@ def _as_program(code: bytes) -> int:
     descriptor = _memory_file()
     try:
         os.write(descriptor, header + loaded + plain_stack + code)
-        os.fchmod(descriptor, 0o500)
+        os.fchmod(descriptor, 0o555)  # also for the user that this process becomes later on
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALED)
         # A program that is open for writing cannot be started, so it is opened anew and kept open for good.
         kept = os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)

@@ -356,3 +356,21 @@ async def test_where_only_a_process_itself_may_look_into_it_the_barrier_is_found
     assert found.path.startswith(b"/proc/self/")
     result = await outcome(dataclasses.replace(run_context, barrier_program=found), ("echo", "done"))
     assert result.state is AttemptState.SUCCESS
+
+
+async def test_a_program_that_others_may_not_look_into_any_more_starts_commands(
+    run_context: RunContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has changed its user, or holds keys and told the system so, after its scheduler was made."""
+    barrier = run_context.barrier_program
+    if not isinstance(barrier, spawn.NativeBarrier):
+        pytest.skip("this machine has only the shell's barrier")
+    monkeypatch.setattr(spawn, "is_dumpable", lambda: False)
+    assert barrier.path.startswith(b"/proc/self/")
+    assert (await outcome(run_context, ("echo", "done"))).state is AttemptState.SUCCESS
+
+
+def test_a_process_says_whether_others_may_look_into_it() -> None:
+    tell = "import ctypes; from chronex.run.posix_spawn import is_dumpable; print(is_dumpable()); "
+    done = run_python(["-c", tell + "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0); print(is_dumpable())"])
+    assert done.stdout.split() == [b"True", b"False"]
