@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from chronex.cli.explain_text import explain_lines
 from chronex.model.groups import Group
 from chronex.model.job import Task
-from chronex.model.occurrence import Occurrence, Run
+from chronex.model.occurrence import Attempt, Occurrence, Run
 from chronex.model.reasons import Reason, ReasonCode
 from chronex.model.records import Record
 from chronex.model.states import OccurrenceState, RunState
@@ -76,11 +76,20 @@ def _release() -> list[Record]:
         began = None if state is RunState.SCHEDULED else start
         end = None if ran is None else start + ran
         runs.append(Run(job="release", nominal_ms=at, task=name, state=state, started_ms=began, finished_ms=end))
+        if state is RunState.RUNNING:
+            runs.append(_begun("release", at, name, start))
     running = Occurrence(
         job="release", nominal_ms=at, due_ms=at, started_ms=at, state=OccurrenceState.RUNNING, groups={"database": 1},
         owner="node-1",
     )  # fmt: skip
     return [job("release", "0 15 * * FRI", tasks=tasks, groups={"database": 1}), running, *runs]
+
+
+def _begun(name: str, nominal_ms: int, task: str, at_ms: int) -> Attempt:
+    """Its first attempt, which the node of this machine has begun."""
+    return Attempt(
+        job=name, nominal_ms=nominal_ms, task=task, number=1, owner="node-1", created_ms=at_ms, started_ms=at_ms
+    )
 
 
 def _company(store: Path) -> None:
@@ -95,6 +104,7 @@ def _company(store: Path) -> None:
         job("reindex", "*/20 * * * *", groups={"database": 1}),
         replace(node(), id="node-2", name="reports", started_ms=NOW - 2 * HOUR, draining=True),
         *_release(),
+        _begun("etl-orders", NOW - 42_000, "main", NOW - 42_000),
         queued,
     ]
 
