@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
@@ -42,6 +42,7 @@ from chronex.engine.commands import bound_dead_letters
 from chronex.engine.commands.nodes import RESTART
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.engine.membership import KILL_AFTER_MS, SHORT_TRUST_MS, STOP_AFTER_MS, TRUSTED_MS, is_here
+from chronex.engine.orders import Order
 from chronex.engine.takeover import IsKept, kept_by_nobody
 from chronex.errors import FencedError, StoreError, StoreFullError, StoreOutcomeUnknownError, StoreUnavailableError
 from chronex.failpoints import fail_point
@@ -49,6 +50,7 @@ from chronex.jobfile import SchedulerSettings
 from chronex.keeper.keepers import Keepers
 from chronex.keeper.kept_commands import KeptCommands
 from chronex.keeper.messages import Trust
+from chronex.model.occurrence import Attempt
 from chronex.model.placement import fits_node
 from chronex.model.policies import StopMode
 from chronex.model.reasons import TroubleCode
@@ -57,9 +59,11 @@ from chronex.run import RunContext, is_alive
 from chronex.run.functions import Calls
 from chronex.run.process import age_ms as age_of_process
 from chronex.run.secret_values import has_secret
-from chronex.storage.ports import FailsOver, LostCommits, Store
+from chronex.storage.ports import FailsOver, LostCommits, Store, UpdateFn
 from chronex.storage.records import Reading, Records
 
+T = TypeVar("T")
+TakenOver = tuple[tuple[Order, ...], list[Attempt]]
 log = logging.getLogger(__name__)
 
 # No sleep is longer, so that a clock that was set, or a machine that slept, is noticed within it.
@@ -127,6 +131,7 @@ class Daemon:
         self.on_stopping: Callable[[], None] = lambda: None
         self._stopping = asyncio.Event()
         self._must_take_over = False
+        self._deciding: set[asyncio.Task[Any]] = set()  # what is given to the store, to be carried out when recorded
         self._rested: Rest | None = None
         self._seen_hooks: int | None = None  # the change counter with which no hook waited
 
@@ -412,17 +417,29 @@ class Daemon:
             kept = keepers.keeps
         update = self.engine.take_over_update(is_alive, self.clock.wall_ms(), kept)
         try:
-            orders, adopted = await self.store.update_async(update, use_reserve=True)
+            over = await self._to_its_end(self._taken_over(update))
         except FencedError as error:
             self.fail(error)
             return
-        fail_point("taken over")
-        over = self.executor.adopt(adopted)
-        self.executor.carry_out(orders)
         if over:  # no tick may find running what ended long ago; who does not answer is not waited for long
             await asyncio.wait(over, timeout=RECORDED_WITHIN_S)
         if keepers is not None:
             await self._tidy(keepers)
+
+    async def _taken_over(self, update: UpdateFn[TakenOver]) -> list[asyncio.Task[None]]:
+        orders, adopted = await self.store.update_async(update, use_reserve=True)
+        fail_point("taken over")
+        over = self.executor.adopt(adopted)
+        self.executor.carry_out(orders)
+        return over
+
+    async def _to_its_end(self, deciding: Coroutine[Any, Any, T]) -> T:
+        """A periodic task is given up after a while, and the store records what it was asked all the same: what was
+        claimed so would be on record as running, and nobody would begin it."""
+        task = asyncio.get_running_loop().create_task(deciding)
+        self._deciding.add(task)
+        task.add_done_callback(self._deciding.discard)
+        return await asyncio.shield(task)
 
     async def _tidy(self, keepers: Keepers) -> None:
         if keepers.others or keepers.dead:
@@ -482,6 +499,8 @@ class Daemon:
         if self._conditions is not None:
             self._conditions.stop()
         await self.periodic.stop(but=LEASE)
+        if self._deciding:
+            await asyncio.wait(self._deciding)
         for close in self.closers:
             await close()
         if not self._stopping.is_set():  # `once`: all that was due runs to its end, later tasks of its jobs too
@@ -551,7 +570,10 @@ class Daemon:
         is_due, is_any_left = await self.store.view_async(self.engine.hooks_waiting(now_ms))
         self._seen_hooks = None if is_any_left else seen
         if is_due and not self._stopping.is_set():
-            self.executor.carry_out(await self.store.update_async(self.engine.hooks_due(now_ms)))
+            await self._to_its_end(self._call_due(now_ms))
+
+    async def _call_due(self, now_ms: int) -> None:
+        self.executor.carry_out(await self.store.update_async(self.engine.hooks_due(now_ms)))
 
     async def _reap(self) -> None:
         """A library engine on the same store may have died; what outlived its deadline is ended."""
