@@ -66,6 +66,7 @@ PROBLEMS = {
     "no groups at all": (f'{JOB}groups = [«"database"»]\n', "J032", "unknown group 'database'", "add [groups.database] with limit = 1"),
     "unknown group with a weight": (f"{GROUPS}{JOB}groups = {{ «databse» = 1 }}\n", "J032", "unknown group 'databse'", "did you mean database?"),
     "rate of 0": ('[groups.g]\nrate = «"0/m"»\n' + JOB, "J033", "a rate of 0 would start nothing, ever", "write at least 1, or pause the jobs"),
+    "a rate without its time": ("[groups.g]\nrate = «30»\n" + JOB, "J011", "rate takes starts and time in text, not a whole number", 'write rate = "30/m"'),
     "no rate": ('[groups.g]\nrate = «"often"»\n' + JOB, "J033", "'often' is not a rate", 'write rate = "30/m"'),
     "too high a rate": ('[groups.g]\nrate = «"1001/s"»\n' + JOB, "J033", "a rate counts at most 1000 starts", "write at most 1000"),
     "far too high a rate": ('[groups.g]\nrate = «"100000000000/d"»\n' + JOB, "J033", "a rate counts at most 1000 starts", "write at most 1000"),
