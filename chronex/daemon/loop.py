@@ -42,7 +42,7 @@ from chronex.engine.commands import bound_dead_letters
 from chronex.engine.commands.nodes import RESTART
 from chronex.engine.engine import BATCH, FIRST_BATCH, Engine, Tick
 from chronex.engine.membership import KILL_AFTER_MS, SHORT_TRUST_MS, STOP_AFTER_MS, TRUSTED_MS, is_here
-from chronex.engine.takeover import IsKept, kept_by_nobody
+from chronex.engine.takeover import IsKept, TakenOver, kept_by_nobody
 from chronex.errors import FencedError, StoreError, StoreFullError, StoreOutcomeUnknownError, StoreUnavailableError
 from chronex.failpoints import fail_point
 from chronex.jobfile import SchedulerSettings
@@ -57,7 +57,7 @@ from chronex.run import RunContext, is_alive
 from chronex.run.functions import Calls
 from chronex.run.process import age_ms as age_of_process
 from chronex.run.secret_values import has_secret
-from chronex.storage.ports import FailsOver, LostCommits, Store
+from chronex.storage.ports import FailsOver, LostCommits, Store, UpdateFn
 from chronex.storage.records import Reading, Records
 
 log = logging.getLogger(__name__)
@@ -434,17 +434,21 @@ class Daemon:
             kept = keepers.keeps
         update = self.engine.take_over_update(is_alive, self.clock.wall_ms(), kept)
         try:
-            orders, adopted = await self.store.update_async(update, use_reserve=True)
+            over = await self.periodic.to_its_end(self._taken_over(update))
         except FencedError as error:
             self.fail(error)
             return
-        fail_point("taken over")
-        over = self.executor.adopt(adopted)
-        self.executor.carry_out(orders)
         if over:  # no tick may find running what ended long ago; who does not answer is not waited for long
             await asyncio.wait(over, timeout=RECORDED_WITHIN_S)
         if keepers is not None:
             await self._tidy(keepers)
+
+    async def _taken_over(self, update: UpdateFn[TakenOver]) -> list[asyncio.Task[None]]:
+        orders, adopted = await self.store.update_async(update, use_reserve=True)
+        fail_point("taken over")
+        over = self.executor.adopt(adopted)
+        self.executor.carry_out(orders)
+        return over
 
     async def _tidy(self, keepers: Keepers) -> None:
         if keepers.others or keepers.dead:
@@ -576,7 +580,10 @@ class Daemon:
         is_due, is_any_left = await self.store.view_async(self.engine.hooks_waiting(now_ms))
         self._seen_hooks = None if is_any_left else seen
         if is_due and not self._stopping.is_set():
-            self.executor.carry_out(await self.store.update_async(self.engine.hooks_due(now_ms)))
+            await self.periodic.to_its_end(self._call_due(now_ms))
+
+    async def _call_due(self, now_ms: int) -> None:
+        self.executor.carry_out(await self.store.update_async(self.engine.hooks_due(now_ms)))
 
     async def _reap(self) -> None:
         """A library engine on the same store may have died; what outlived its deadline is ended."""

@@ -8,12 +8,13 @@ import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from chronex.clock import Clock
 from chronex.daemon.log_handlers import log_event
 from chronex.errors import StoreUnavailableError
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 # A task that takes longer is given up and tried again at its next time.
 LONGEST_RUN_S = 30.0
@@ -42,6 +43,7 @@ class PeriodicTasks:
         self._due_ms: dict[PeriodicTask, int] = {}
         self._failing: dict[str, str] = {}
         self._busy: dict[PeriodicTask, asyncio.Task[None]] = {}
+        self._deciding: set[asyncio.Task[Any]] = set()  # what is given to the store, to be carried out when recorded
         for task in periodic:
             self.add(task)
 
@@ -84,8 +86,16 @@ class PeriodicTasks:
         tasks = [work for task, work in self._busy.items() if not _stays(task, but)]
         for task in tasks:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        if unended := {*tasks, *self._deciding}:
+            await asyncio.wait(unended)
+
+    async def to_its_end(self, deciding: Coroutine[Any, Any, T]) -> T:
+        """A task is given up after a while, and the store records what it was asked all the same: what was claimed so
+        would be on record as running, and nobody would begin it."""
+        work = asyncio.get_running_loop().create_task(deciding)
+        self._deciding.add(work)
+        work.add_done_callback(self._deciding.discard)
+        return await asyncio.shield(work)
 
     async def _run(self, task: PeriodicTask) -> None:
         problem = ""

@@ -74,23 +74,28 @@ class Reloader:
         self._begun_with = daemon.executor.settings
         self._known = self._seen = _signature(file.path)
         self._at_work = asyncio.Lock()
+        self._requests: set[asyncio.Task[None]] = set()
         self._rejected_at: int | None = None  # the journal's last number when the file was rejected
 
     def attach(self) -> None:
         """Listen to SIGHUP, and check the file every few seconds where `watch` asks for that."""
         loop = asyncio.get_running_loop()
-        self._requests: set[asyncio.Task[None]] = set()
 
         def on_request() -> None:
-            task = self._daemon.faults.watched(self.reload("SIGHUP"), "the reload that a signal asked for")
-            self._requests.add(task)
-            task.add_done_callback(self._requests.discard)
+            self._begin("SIGHUP", "the reload that a signal asked for")
 
         with suppress(NotImplementedError, ValueError, RuntimeError):  # not the main thread, or no such signal
             loop.add_signal_handler(signal.SIGHUP, on_request)
         if self._file.hangup is not None and self._file.hangup.has_come:  # perhaps after the file was read
             on_request()
         self._daemon.periodic.add(PeriodicTask("job file", CHECK_EVERY_S, self.check))
+
+    def _begin(self, why: str, what: str) -> asyncio.Task[None]:
+        """It goes on whatever becomes of who asked: jobs without the settings beside them would be half a file."""
+        task = self._daemon.faults.watched(self.reload(why), what)
+        self._requests.add(task)
+        task.add_done_callback(self._requests.discard)
+        return task
 
     async def check(self) -> None:
         """Read a file that changed, once it has stayed the same for one check: it may still be being written."""
@@ -100,7 +105,7 @@ class Reloader:
         found = await asyncio.to_thread(_signature, self._file.path)
         is_still, self._seen = found == self._seen, found
         if found != self._known and is_still and found is not None:
-            await self.reload("the file changed")
+            await asyncio.shield(self._begin("the file changed", "the reload of a file that changed"))
 
     async def _check_rejected(self) -> None:
         """What was rejected may have been put right, or applied by hand, since. What is still wrong with the file, or

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, runtime_checkable
 
@@ -77,6 +78,7 @@ class Retention:
         self.policy = _policy(settings)
         self._pass: Iterator[RetentionReport] | None = None
         self._next_pass_ms = 0
+        self._at_work = threading.Lock()
 
     def use(self, settings: SchedulerSettings) -> None:
         """From the next pass on, which then comes at once."""
@@ -115,9 +117,17 @@ class Retention:
         """One transaction, then the files that belonged to what it removed; False when the pass is over.
 
         A crash between the two leaves a file that no record names: the sweep finds it when it is old enough.
+        One that took so long that nobody waits for it any more may still be at work in its thread: False then, too.
         """
-        assert self._pass is not None, "a step is part of a pass"
-        report = next(self._pass, None)
+        if not self._at_work.acquire(blocking=False):
+            return False
+        try:
+            return self._step_alone()
+        finally:
+            self._at_work.release()
+
+    def _step_alone(self) -> bool:
+        report = None if self._pass is None else next(self._pass, None)
         if report is None:
             self._pass = None
             return False

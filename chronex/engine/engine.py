@@ -18,7 +18,7 @@ from chronex.engine.plan import (
     Chance,
 )
 from chronex.engine.shared_logs import put_excerpt
-from chronex.engine.takeover import AgeOf, IsAlive, IsKept, deadline_from, has_begun, take_over
+from chronex.engine.takeover import AgeOf, IsAlive, IsKept, TakenOver, deadline_from, has_begun, take_over
 from chronex.errors import StaleClaimError
 from chronex.model.groups import CatchUpPace
 from chronex.model.job import Job
@@ -250,21 +250,19 @@ class Engine:
 
         return record
 
-    def take_over(
-        self, is_alive: IsAlive, now_ms: int, is_kept: IsKept = lambda _attempt: False
-    ) -> tuple[tuple[Order, ...], list[Attempt]]:
+    def take_over(self, is_alive: IsAlive, now_ms: int, is_kept: IsKept = lambda _attempt: False) -> TakenOver:
         """`take_over_update`, waited for."""
         return self.store.update(self.take_over_update(is_alive, now_ms, is_kept), use_reserve=True)
 
     def take_over_update(
         self, is_alive: IsAlive, now_ms: int, is_kept: IsKept = lambda _attempt: False
-    ) -> UpdateFn[tuple[tuple[Order, ...], list[Attempt]]]:
+    ) -> UpdateFn[TakenOver]:
         """Take up what dead nodes left behind and reap what outlived its deadline: orders, and living orphans.
 
         `is_kept` says whether a keeper has the attempt of this id, or knows how it ended.
         """
 
-        def record(tx: Transaction) -> tuple[tuple[Order, ...], list[Attempt]]:
+        def record(tx: Transaction) -> TakenOver:
             records = self.records(tx, now_ms)
             decisions = Decisions(records, self, now_ms)
             adopted = take_over(records, decisions.lifecycle, self.node, is_alive, is_kept, self.age_of)

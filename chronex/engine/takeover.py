@@ -11,7 +11,7 @@ from chronex.engine import checked_ends
 from chronex.engine.clock_steps import allow_for_step
 from chronex.engine.lifecycle import Lifecycle
 from chronex.engine.membership import Liveness, is_here, liveness_of, lose
-from chronex.engine.orders import AttemptEnd, Cancel, StopProcess
+from chronex.engine.orders import AttemptEnd, Cancel, Order, StopProcess
 from chronex.model.event import Event
 from chronex.model.occurrence import Attempt, Occurrence, ProcessIdentity
 from chronex.model.reasons import Reason, ReasonCode
@@ -22,6 +22,8 @@ from chronex.storage.records import EVERYTHING, Records
 STALE_AFTER_MS = 60_000
 IsAlive = Callable[[ProcessIdentity], bool]
 IsKept = Callable[[str], bool]
+# What is to be carried out, and the attempts that go on and are to be watched.
+TakenOver = tuple[tuple[Order, ...], list[Attempt]]
 AgeOf = Callable[[ProcessIdentity], int | None]
 # A process and its record begin a moment apart.
 _SAME_TIME_MS = 2_000

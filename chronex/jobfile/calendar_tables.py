@@ -81,7 +81,7 @@ def _weekdays(entry: Entry) -> tuple[int, ...]:
     found: list[int] = read_each(entry, _weekday)
     if not found:
         entry.refuse(f"{entry.label} is empty", 'write for example ["SAT", "SUN"]', "J013")
-    refuse_duplicates(entry, [str(day) for day in found])
+    refuse_duplicates(entry, [WEEKDAYS[day % 7] for day in found])
     return tuple(found)
 
 

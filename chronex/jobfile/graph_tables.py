@@ -25,6 +25,8 @@ MOST_COMBINATIONS = 100
 MOST_PARENTS = 20
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]+", re.ASCII)
+# Other programs may read a longer number as another one.
+_LEAST_UNWRITTEN = 1e15
 _LONGEST_VALUE = 200
 
 Matrix = dict[str, tuple[str, ...]]
@@ -58,6 +60,7 @@ def matrix(entry: Entry) -> Matrix:
     if not table:
         entry.refuse(f"{entry.label} is empty", 'write for example { region = ["eu", "us"] }', "J013")
     found: Matrix = {}
+    refuse_one_variable(entry, "CHRONEX_MATRIX_")
     for key in table:
         child = entry.child(key)
         if not _VARIABLE.fullmatch(key):
@@ -82,12 +85,26 @@ def _matrix_values(entry: Entry) -> tuple[str, ...]:
     return tuple(found)
 
 
+def refuse_one_variable(entry: Entry, prefix: str) -> None:
+    """Names of which a command would find one alone in its environment: `level` and `LEVEL`, `a-b` and `a_b`."""
+    seen: dict[str, str] = {}
+    for key in entry.expect_table():
+        variable = prefix + key.upper().replace("-", "_")
+        if seen.setdefault(variable, key) != key:
+            child = entry.child(key)
+            message = f"{quoted(seen[variable])} and {quoted(key)} would both be {variable}"
+            child.refuse(message, "give one of them another name", "J018", child.key_span)
+
+
 def plain_value(entry: Entry) -> str:
     """A text, a number, or true or false, as a command finds it in its environment."""
     value = entry.value
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | float) and abs(value) < 1e15:
+    if isinstance(value, int | float):
+        if not abs(value) < _LEAST_UNWRITTEN:  # which is no order of nan
+            hint = 'write it as text, such as "1e300"'
+            entry.refuse(f"{entry.label} is no number that every program reads alike", hint, "J014")
         return str(value)
     if not isinstance(value, str):
         entry.refuse_type("text or a number", entry.assignment('"eu"'))
@@ -161,11 +178,13 @@ def check_needs(listed: Entry, tasks: Sequence[Task]) -> None:
 
 def _check_distinct(listed: Entry, tasks: Sequence[Task]) -> None:
     """A combination of a matrix has no name that another task has."""
-    seen = set[str]()
+    seen: dict[str, Task] = {}
     for task in tasks:
-        if task.name.lower() in seen and task.matrix_of:
+        other = seen.setdefault(task.name.lower(), task)
+        if other is not task and (
+            task.matrix_of or other.matrix_of
+        ):  # of two as they are written somebody else tells
             listed.report(f"two tasks would be called {task.name}", "give one of them another name", "J018")
-        seen.add(task.name.lower())
 
 
 def _written_names(listed: Entry) -> Iterator[str]:

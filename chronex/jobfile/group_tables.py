@@ -39,6 +39,8 @@ _SIZE_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**
 
 def rate(entry: Entry) -> StartRate:
     """So many starts in a unit of time, or in several: 30/m, 5/10s."""
+    if not isinstance(entry.value, str):
+        entry.refuse_type("starts and time in text", entry.assignment('"30/m"'))
     written = text(entry).strip().replace(" ", "")
     match = _RATE.fullmatch(written)
     window = parse_duration(match[2] if match[2][0].isdigit() else f"1{match[2]}") if match else None

@@ -27,6 +27,7 @@ MOST_COMPONENTS = 20_000
 MOST_STEPS = 200_000
 _DAY = 86_400
 _TIMES = ("DTSTART", "DTEND", "DURATION", "RRULE", "RDATE", "EXDATE", "RECURRENCE-ID")
+_ONCE = ("DTSTART", "DTEND", "DURATION", "RECURRENCE-ID")
 _BROKEN = re.compile(r"broken property '([A-Z-]+)'.*?\): (.*)")
 
 
@@ -71,10 +72,13 @@ def read_events(data: bytes, begin: int, end: int, floating: Zone) -> EventSpans
             warnings.simplefilter("ignore")  # of names of zones that it guesses; they are read here
             calendars = icalendar.Calendar.from_ical(without_zones, multiple=True)
         events: list[Any] = [event for calendar in calendars for event in calendar.walk("VEVENT")]
+    except RecursionError:  # the name of a zone with thousands of parts
+        raise CalendarError("a value in it has too many parts to be read", "export it again as .ics") from None
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise CalendarError(f"it is no iCalendar file: {_short(error)}", "export it again as .ics") from None
     if not calendars:
-        raise CalendarError("it is no iCalendar file: it has no BEGIN:VCALENDAR", "export it again as .ics")
+        lacking = "END" if b"BEGIN:VCALENDAR" in data.upper() else "BEGIN"
+        raise CalendarError(f"it is no iCalendar file: it has no {lacking}:VCALENDAR", "export it again as .ics")
     budget = StepBudget(MOST_STEPS)
     return _spans(events, (begin, end), FileZones(written, begin, end, floating, budget), budget)
 
@@ -97,9 +101,7 @@ def _spans(events: list[Any], span: tuple[int, int], zones: FileZones, budget: S
         with _named_event(event):
             _refuse_unfollowed(event)
             _refuse_dropped(event)
-            read = _event(event, zones)
-            if read is not None:
-                _add(found, event, read, span, replaced, zones, budget)
+            _add(found, event, _event(event, zones), span, replaced, zones, budget)
     return found
 
 
@@ -128,6 +130,9 @@ def _moves(event: Any) -> bool:
 def _refuse_unfollowed(event: Any) -> None:
     if "EXRULE" in event:  # RFC 2445 had it, and older programs write it still
         raise ValueError("EXRULE, which takes days out by a rule, is not followed here; write EXDATE")
+    for name in _ONCE:
+        if isinstance(event.get(name), list):
+            raise ValueError(f"it has several {name}s")
     if "RANGE" in getattr(event.get("RECURRENCE-ID"), "params", ()):
         raise ValueError("RANGE=THISANDFUTURE, which changes all that follow, is not followed here")
 
@@ -146,10 +151,10 @@ def _key(moment: date | tuple[Any, Any]) -> str:
     return moment.strftime("%Y%m%dT%H%M%S" if isinstance(moment, datetime) else "%Y%m%d")
 
 
-def _event(event: Any, zones: FileZones) -> _Event | None:
+def _event(event: Any, zones: FileZones) -> _Event:
     start = event.get("DTSTART")
     if start is None:
-        return None
+        raise ValueError("it has no DTSTART, so nobody knows when it is")
     begins = start.dt
     end = event.get("DTEND")
     length = event["DURATION"].dt if "DURATION" in event else None

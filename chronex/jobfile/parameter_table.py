@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from chronex.jobfile import values
 from chronex.jobfile.entries import Entry, Reader, RefusedError, read_each, read_table
-from chronex.jobfile.graph_tables import plain_value
+from chronex.jobfile.graph_tables import plain_value, refuse_one_variable
 from chronex.jobfile.values import refuse_duplicates
 from chronex.model.job_parameters import Parameter, ParameterType, normal_text, problem_with
 from chronex.text.terminal import quoted
@@ -44,6 +44,7 @@ def parameters(entry: Entry) -> dict[str, Parameter]:
     table = entry.expect_table('[jobs.NAME.parameters] and below it level = { type = "integer", default = 1 }')
     if len(table) > MOST_PARAMETERS:
         entry.refuse(f"{len(table)} parameters are too many", f"at most {MOST_PARAMETERS}", "J014")
+    refuse_one_variable(entry, "CHRONEX_PARAM_")
     found: dict[str, Parameter] = {}
     refused = False
     for name in table:

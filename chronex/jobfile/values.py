@@ -186,7 +186,8 @@ def duration(entry: Entry) -> int:
 
 
 def positive_duration(entry: Entry) -> int:
-    found = duration(entry)
+    # A bare 0 is no duration either; what would make it one is refused, too.
+    found = 0 if type(entry.value) is int and entry.value == 0 else duration(entry)
     if found == 0:
         entry.refuse(f"{entry.label} must be longer than 0", "write for example 30s", "J015")
     return found

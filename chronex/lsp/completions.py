@@ -13,7 +13,6 @@ from chronex.expr.meaning import ALIASES
 from chronex.expr.option_block import OPTION_NAMES
 from chronex.lint.source_files import Document
 from chronex.lint.systemd_calendar import NICKNAMES
-from chronex.model.policies import When
 from chronex.timing.zones import zone_names
 
 KEYWORD, VALUE, PROPERTY = "keyword", "value", "property"
@@ -47,7 +46,8 @@ _CHANNEL_HEADER = re.compile(r"^[ \t]*\[notify\.([A-Za-z0-9_-]+)\]", re.MULTILIN
 _CHANNEL_NAME = re.compile(r"""\b(?:notify|to)[ \t]*=[ \t]*\[(?:[^\]"']|"[^"]*"|'[^']*')*["']([A-Za-z0-9_-]*)$""")
 _NEED = re.compile(r"""\bneeds[ \t]*=[ \t]*\[(?:[^\]"']|"[^"]*"|'[^']*')*["']([A-Za-z0-9_-]*)$""")
 _PARENT = re.compile(r"""\bafter[ \t]*=[ \t]*(?:\[(?:[^\]"']|"[^"]*"|'[^']*')*)?["']([A-Za-z0-9_-]*)$""")
-_WHEN = re.compile(r"""\bwhen[ \t]*=[ \t]*["']([a-z]*)$""")
+_WORD = re.compile(r"""(?:^|[{,])[ \t]*([a-z_]+)[ \t]*=[ \t]*["']([a-zA-Z_-]*)$""")
+_WITHIN = re.compile(r"""\b([A-Za-z0-9_-]+)[ \t]*=[ \t]*\{[^{}]*$""")
 _JOB_HEADER = re.compile(r"^[ \t]*\[jobs\.([A-Za-z0-9_-]+)\]", re.MULTILINE)
 _TASKS_HEADER = re.compile(r"^[ \t]*\[\[jobs\.([A-Za-z0-9_-]+)\.tasks\]\]", re.MULTILINE)
 _TASK_NAME = re.compile(r"""^[ \t]*name[ \t]*=[ \t]*["']([A-Za-z0-9_-]+)["']""", re.MULTILINE)
@@ -127,15 +127,29 @@ def completions_at(document: Document, offset: int) -> list[Completion]:
 
 
 def _names_at(text: str, line_start: int, left: str) -> tuple[Iterator[tuple[str, str, str]], str] | None:
-    """What can stand after `needs`, `when` and `after`, and what is typed of it; None elsewhere."""
+    """What can stand behind `needs`, `after` and keys of few words, and what is typed of it; None elsewhere."""
     if (need := _NEED.search(left)) is not None:
         return ((name, "task", VALUE) for name in _tasks_of_job(text, line_start)), need[1]
-    if (when := _WHEN.search(left)) is not None:
-        return ((one.value, "", VALUE) for one in When), when[1]
+    if (word := _WORD.search(left)) is not None and (words := _words_of(text, line_start, left, word[1])):
+        return ((one, "", VALUE) for one in words), word[2]
     if (parent := _PARENT.search(left)) is not None:
         jobs = dict.fromkeys(header[1] for header in _JOB_HEADER.finditer(text))
         return ((name, "job", VALUE) for name in jobs), parent[1]
     return None
+
+
+def _words_of(text: str, line_start: int, left: str, key: str) -> tuple[str, ...]:
+    """The words that this key takes, where it takes nothing else."""
+    from chronex.jobfile.reader import TABLES
+    from chronex.jobfile.values import ChoiceReader, WordReader
+
+    table, within = _table_at(text, line_start), _WITHIN.search(left)
+    if within is not None:
+        table = "parameter" if table == "parameters" else within[1]
+    if key == "recovery":  # a strategy alone, in place of its table
+        table, key = "recovery", "strategy"
+    reader = TABLES.get(table, {}).get(key)
+    return tuple(reader.names) if isinstance(reader, ChoiceReader | WordReader) else ()
 
 
 def _tasks_of_job(text: str, line_start: int) -> list[str]:

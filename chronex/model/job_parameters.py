@@ -11,7 +11,9 @@ from msgspec import Struct
 
 from chronex.text.suggestions import nearest
 
-_WHOLE = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+_MOST_DIGITS = 18
+_WHOLE = re.compile(r"[+-]?([0-9]+)", re.ASCII)
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -42,8 +44,11 @@ class Parameter(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True)
 def problem_with(parameter: Parameter, value: str) -> str:
     """What is wrong with the value, as the end of a sentence ("is not a whole number"); empty where it is right."""
     match parameter.type:
-        case ParameterType.INTEGER if not _WHOLE.fullmatch(value):
-            return "is not a whole number"
+        case ParameterType.INTEGER:
+            whole = _WHOLE.fullmatch(value)
+            if whole is None:
+                return "is not a whole number"
+            return f"has more than {_MOST_DIGITS} digits" if len(whole[1]) > _MOST_DIGITS else ""
         case ParameterType.NUMBER if not _is_number(value):
             return "is not a number"
         case ParameterType.BOOLEAN if value.lower() not in (*_TRUE, *_FALSE):
@@ -56,10 +61,7 @@ def problem_with(parameter: Parameter, value: str) -> str:
 
 
 def _is_number(value: str) -> bool:
-    try:
-        return math.isfinite(float(value)) and "_" not in value
-    except ValueError:
-        return False
+    return _NUMBER.fullmatch(value) is not None and math.isfinite(float(value))
 
 
 def normal_text(parameter: Parameter, value: str) -> str:

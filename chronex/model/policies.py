@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -258,6 +259,11 @@ MOST_CONDITIONS = 16
 MAINS, NETWORK, TCP, PATH, COMMAND = "mains", "network", "tcp", "path", "command"
 WORDS = (MAINS, NETWORK, TCP, PATH, COMMAND)
 _MOST_PORT = 65_535
+_PORT = re.compile(r"0*[1-9][0-9]{0,4}", re.ASCII)
+_IN_BRACKETS = re.compile(r"\[([^][]*)\]")
+_IPV6 = re.compile(r"[0-9A-Fa-f:.]{2,45}(%[\w.-]+)?", re.ASCII)
+_NO_NAME = re.compile(r"[\s\x00-\x20\x7f/@?#\[\]]")
+_LONGEST_LABEL = 63
 
 
 class Condition(NamedTuple):
@@ -268,6 +274,15 @@ class Condition(NamedTuple):
     port: int = 0
 
 
+def _is_host(text: str) -> bool:
+    """What may be looked up: a number of IPv6, which alone has colons, or a name of labels as networks have them."""
+    if ":" in text:
+        return _IPV6.fullmatch(text) is not None
+    return not _NO_NAME.search(text) and all(
+        0 < len(label) <= _LONGEST_LABEL for label in text.removesuffix(".").split(".")
+    )
+
+
 def read_condition(written: str) -> Condition:
     """Raises ValueError with what to write instead."""
     kind, colon, rest = written.partition(":")
@@ -276,10 +291,12 @@ def read_condition(written: str) -> Condition:
             raise ValueError(f"write {kind} alone")
         return Condition(kind)
     if kind == TCP:
-        host, _, port = rest.rpartition(":")
-        if not host.strip("[]") or not (port.isascii() and port.isdigit()) or not 0 < int(port) <= _MOST_PORT:
+        written_host, _, port = rest.rpartition(":")
+        in_brackets = _IN_BRACKETS.fullmatch(written_host)
+        host = in_brackets[1] if in_brackets else written_host
+        if not _is_host(host) or not _PORT.fullmatch(port) or int(port) > _MOST_PORT:
             raise ValueError("write tcp:HOST:PORT, such as tcp:db:5432")
-        return Condition(TCP, host.strip("[]"), int(port))
+        return Condition(TCP, host, int(port))
     if kind in (PATH, COMMAND) and rest.strip():
         return Condition(kind, rest)
     if kind in (PATH, COMMAND):

@@ -10,6 +10,7 @@ from chronex.model.policies import MAINS, NETWORK, PATH, TCP, Condition
 
 CHECK_S = 5.0
 _SUPPLIES = Path("/sys/class/power_supply")
+_STORED = ("Battery", "UPS")
 # Addresses that belong to nobody (RFC 5737 and 3849). Nothing is sent: the system is asked for a route alone.
 _BEYOND = ((socket.AF_INET, "198.51.100.1"), (socket.AF_INET6, "2001:db8::1"))
 _DISCARD = 9
@@ -32,13 +33,20 @@ def check_condition(condition: Condition, directory: str | None, supplies: Path 
 
 
 def is_on_mains(supplies: Path) -> bool:
-    """A machine that knows of no mains and of no battery is no notebook."""
-    kinds: dict[str, list[bool]] = {}
-    for supply in sorted(supplies.glob("*")):
-        kind, online = _read(supply / "type"), _read(supply / "online")
-        kinds.setdefault(kind, []).append(online == "1")
-    mains = [*kinds.get("Mains", []), *kinds.get("USB", [])]
-    return any(mains) if mains else "Battery" not in kinds or _read_all(supplies, "status") != {"Discharging"}
+    """As the kernel's page on power supplies has it. A machine that knows of no battery of its own is no notebook.
+
+    The battery of a mouse is known too, as one of a device. A port that takes power (USB-C) is off where nothing is
+    plugged in, on a machine without batteries as well, and 2 where its voltage can be chosen.
+    """
+    of_machine = [supply for supply in supplies.glob("*") if _read(supply / "scope") != "Device"]
+    batteries = [supply for supply in of_machine if _read(supply / "type") in _STORED]
+    feeds = [_read(supply / "online") for supply in of_machine if supply not in batteries]
+    present = [_read(battery / "status") for battery in batteries if _read(battery / "present") != "0"]
+    if any(online not in ("", "0") for online in feeds) or not present:
+        return True
+    if "Charging" in present and "Discharging" not in present:
+        return True  # by a feed that the system does not know
+    return not ("0" in feeds or "Discharging" in present)
 
 
 def _read(path: Path) -> str:
@@ -46,10 +54,6 @@ def _read(path: Path) -> str:
         return path.read_text("ascii", "replace").strip()
     except OSError:
         return ""
-
-
-def _read_all(supplies: Path, name: str) -> set[str]:
-    return {_read(supply / name) for supply in supplies.glob("*")} - {""}
 
 
 def _has_route(family: socket.AddressFamily, host: str) -> bool:
@@ -67,5 +71,7 @@ def _port(host: str, port: int) -> str:
             return ""
     except TimeoutError:
         return f"no answer within {CHECK_S:g} s"
+    except UnicodeError:
+        return "no host can have this name"
     except OSError as error:
         return (error.strerror or str(error)).lower()

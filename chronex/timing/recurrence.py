@@ -19,6 +19,8 @@ _WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _BY_DAY = re.compile(r"([+-]?[0-9]{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,12}")
 _LAST_YEAR = 9999
+# Longer ones only repeat themselves, and each of their days is asked of all the others.
+_MOST_IN_A_LIST = 800
 
 
 class RecurrenceError(ValueError):
@@ -91,7 +93,7 @@ def _with_part(rule: Recurrence, name: str, value: str) -> Recurrence:
 
 def _numbers(name: str, value: str, low: int, high: int) -> tuple[int, ...]:
     words = value.split(",")
-    if len(words) > 400 or not all(_NUMBER.fullmatch(word) for word in words):
+    if len(words) > _MOST_IN_A_LIST or not all(_NUMBER.fullmatch(word) for word in words):
         raise RecurrenceError(f"{name}={value[:30]} is no list of numbers")
     found = tuple(dict.fromkeys(int(word) for word in words))
     if any(not low <= number <= high or number == 0 for number in found):
@@ -100,10 +102,12 @@ def _numbers(name: str, value: str, low: int, high: int) -> tuple[int, ...]:
 
 
 def _by_day(value: str) -> tuple[tuple[int, int], ...]:
-    found = [_BY_DAY.fullmatch(word) for word in value.split(",")]
-    if not all(found):
+    words = value.split(",")
+    found = [_BY_DAY.fullmatch(word) for word in words[:_MOST_IN_A_LIST]]
+    if len(words) > _MOST_IN_A_LIST or not all(found):
         raise RecurrenceError(f"{value[:30]} names no weekdays")
-    return tuple((int(match[1] or 0), _WEEKDAYS.index(match[2])) for match in found if match is not None)
+    days = ((int(match[1] or 0), _WEEKDAYS.index(match[2])) for match in found if match is not None)
+    return tuple(dict.fromkeys(days))
 
 
 def _until(value: str) -> int:

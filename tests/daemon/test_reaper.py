@@ -8,20 +8,27 @@ import subprocess
 import pytest
 from msgspec.structs import replace
 
-from chronex.daemon import registration
+from chronex.daemon import periodic_tasks, registration
 from chronex.daemon.embedded import EmbeddedEngine
 from chronex.daemon.registration import Registration
+from chronex.engine.commands import trigger
+from chronex.engine.engine import Engine
 from chronex.engine.membership import LEASE_MS, RENEW_MS, SLACK_MS, STEADY_MS
 from chronex.jobfile import SchedulerSettings
+from chronex.model.event import Event
+from chronex.model.job import Call, Job, Task
 from chronex.model.occurrence import ProcessIdentity
+from chronex.model.policies import CrashPolicy, OverlapPolicy
 from chronex.model.records import Node
 from chronex.run import identity_of
 from chronex.storage import journal
+from chronex.storage.ports import T, Transaction, UpdateFn
 from chronex.storage.records import Records
+from chronex.storage.scopes import WHOLE, Scope
 from chronex.testing import FakeClock
 from chronex_store import MemoryStore
-from tests.kit.machine import START
-from tests.kit.waits import until_async
+from tests.kit.machine import ANN, START
+from tests.kit.waits import DEADLINE_S, until_async
 
 
 def killed_process() -> ProcessIdentity:
@@ -80,3 +87,58 @@ async def test_a_silent_node_is_given_up_when_its_time_is_over_and_not_with_the_
     turn_ms = registration._turn_ms("here")
     assert pauses == ([] if pause_ms is None else [pause_ms + turn_ms])
     assert bool(told) is is_told
+
+
+class SlowToAnswer(MemoryStore):
+    """It records what it is asked at once; a takeover that found something hears of it when `answers` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found, self.answers = asyncio.Event(), asyncio.Event()
+
+    async def update_async(self, fn: UpdateFn[T], *, use_reserve: bool = False, scope: Scope = WHOLE) -> T:
+        result = self.update(fn, use_reserve=use_reserve, scope=scope)
+        if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], list) and any(result):
+            self.found.set()
+            await self.answers.wait()
+        return result
+
+
+async def test_what_a_reaper_that_was_given_up_has_claimed_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that takes half a minute: the claim was on record, and nobody began it until the daemon was restarted."""
+    monkeypatch.setattr(periodic_tasks, "LONGEST_RUN_S", 0.02)
+    store, ran = SlowToAnswer(), asyncio.Event()
+    settings = SchedulerSettings(reaper_interval_ms=50)
+    job = Job(
+        id="job", schedule="0 0 1 1 *", overlap=OverlapPolicy.QUEUE, on_crash=CrashPolicy.FAIL,
+        tasks=(Task(name="main", run=Call("work")),),
+    )  # fmt: skip
+    async with EmbeddedEngine(store, calls={"work": lambda context: ran.set()}, settings=settings) as engine:
+        engine.apply([job])
+        await until_async(lambda: "SchedulerStarted" in names(store), "the start")
+
+        def claim_and_die(tx: Transaction) -> None:
+            """Of two runs the neighbour has begun one, and the other one waits for that."""
+            records = Records(tx, store.now())
+            records.put(Node(id="neighbour", process=killed_process()))
+            journal.append(tx, Event(name="SchedulerStarted", at_ms=store.now(), data={"node": "neighbour"}))
+            for key in ("first", "second"):
+                trigger(records, "job", ANN, idempotency_key=key)
+                Engine(store, "neighbour", 5).tick_update(store.now(), store.now(), 10)(tx)
+            (attempt,) = records.active_attempts()
+            records.put(replace(attempt, started_ms=store.now()))
+
+        store.update(claim_and_die)
+        await asyncio.wait_for(store.found.wait(), DEADLINE_S)
+        await until_async(lambda: "reaper" in failing(store), "the reaper that was given up")
+        assert not ran.is_set()
+        store.answers.set()
+        await asyncio.wait_for(ran.wait(), DEADLINE_S)
+
+
+def failing(store: MemoryStore) -> list[object]:
+    return [event.data["chore"] for _, event in store.view(journal.tail) if event.name == "ChoreFailed"]
+
+
+def names(store: MemoryStore) -> list[str]:
+    return [event.name for _, event in store.view(journal.tail)]

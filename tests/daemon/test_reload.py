@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,15 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from chronex.daemon.reload import _NEED_A_RESTART
-from chronex.jobfile import SchedulerSettings
+from chronex.daemon.embedded import EmbeddedEngine
+from chronex.daemon.reload import _NEED_A_RESTART, JobFileSource, Reloader
+from chronex.jobfile import JobFile, SchedulerSettings, read_job_file
 from chronex.storage.ports import Transaction
 from chronex.storage.records import Reading
-from chronex_store import LmdbStore
+from chronex_store import LmdbStore, MemoryStore
 from chronex_store.daemon_lock import is_daemon_alive
 from tests.cli.conftest import Chronex
 from tests.daemon.machine import LoggedDaemon, Machine
-from tests.kit.waits import until
+from tests.kit.waits import DEADLINE_S, until, until_async
 
 QUIET = '[jobs.{}]\nschedule = "0 0 1 1 *"\nrun = ["true"]\n'
 
@@ -178,6 +181,32 @@ def test_an_empty_file_and_a_pipe_in_its_place_change_nothing(machine: Machine) 
     daemon.until_logged("not a regular file")
     assert jobs(machine) == ["a"]
     assert daemon.stopped() == 0
+
+
+async def test_a_reload_that_takes_long_is_seen_through(tmp_path: Path) -> None:
+    """A large file on a slow disk: the look at the file was given up after 30 s, and the save was not applied at all."""
+    path, begun, go_on, store = tmp_path / "chronex.toml", threading.Event(), threading.Event(), MemoryStore()
+    path.write_text(QUIET.format("a"))
+
+    def slowly() -> JobFile:
+        begun.set()
+        assert go_on.wait(DEADLINE_S)
+        return read_job_file(path.read_text(), str(path), "UTC")
+
+    async with EmbeddedEngine(store) as engine:
+        assert engine._daemon is not None
+        engine._daemon.executor.settings = SchedulerSettings(watch=True)
+        reloader = Reloader(engine._daemon, JobFileSource(path, slowly))
+        path.write_text(WATCHED + QUIET.format("a") + QUIET.format("b"))
+        await reloader.check()  # it may still be being written
+        given_up = asyncio.create_task(reloader.check())
+        assert await asyncio.to_thread(begun.wait, DEADLINE_S)
+        given_up.cancel()
+        await asyncio.wait([given_up])
+        go_on.set()
+        await until_async(
+            lambda: [job.id for job in store.view(lambda tx: Reading(tx).jobs())] == ["a", "b"], "the jobs"
+        )
 
 
 def test_every_setting_takes_effect_or_is_named(machine: Machine) -> None:

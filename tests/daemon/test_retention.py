@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -106,6 +108,31 @@ def test_the_log_of_a_running_attempt_stays_however_silent_it_is(machine: Logged
     keep_up(machine)
     assert f"{process.attempt_id}.log" in files(machine)
     assert stray[0] not in files(machine)
+
+
+async def test_a_step_that_is_given_up_and_goes_on_is_waited_for(
+    machine: Logged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow disk: the daemon gives the step up after 30 s, its thread goes on, and the next one met it."""
+    machine.run_until(START + DAY)
+    begun, go_on, store_update = threading.Event(), threading.Event(), machine.store.update
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        begun.set()
+        assert go_on.wait(60)
+        return store_update(*arguments, **options)
+
+    monkeypatch.setattr(machine.store, "update", slow)
+    retention = Retention(machine.store, machine.logs, SMALL, machine.clock)
+    given_up = asyncio.create_task(retention.do())
+    assert await asyncio.to_thread(begun.wait, 60)
+    given_up.cancel()
+    await asyncio.wait([given_up])
+    await retention.do()
+    go_on.set()
+    while len(machine.occurrences("a")) > 20:
+        await retention.do()
+        await asyncio.sleep(0)
 
 
 def test_a_file_that_is_not_a_log_is_left_alone(machine: Logged) -> None:

@@ -90,6 +90,9 @@ REFUSED = [
     (tasks('name = "x"\nmatrix = { «"a b"» = [1] }'), "J017", "cannot name the values of a matrix"),
     (tasks('name = "x"\nmatrix = «{ r = ["a b", "a-b"] }»'), "J018", "two combinations would be called x-a-b"),
     (tasks(f'name = "x"\nmatrix = «{{ a = {list(range(11))}, b = {list(range(10))} }}»'), "J014", f"at most {MOST_COMBINATIONS}"),
+    (tasks('name = "x"\nmatrix = { r = [1], «R» = [2] }'), "J018", "'r' and 'R' would both be CHRONEX_MATRIX_R"),
+    (tasks('name = "x"\nmatrix = { r = [«nan»] }'), "J014", "r[0] is no number that every program reads alike"),
+    (tasks('name = "x"\nmatrix = { r = [«99999999999999999999»] }'), "J014", "r[0] is no number that every program reads alike"),
     (tasks('name = "x"\nneeds = []').replace(HEAD, HEAD + '«mode» = "parallel"\n'), "J024", "the tasks say by needs"),
     ('[jobs.a]\nafter = «"a"»\nrun = "true"\n', "J026", "the jobs follow each other: a -> a"),
     ('[jobs.a]\nafter = «["b"]»\nrun = "true"\n[jobs.b]\nafter = "a"\nrun = "true"\n', "J026", "a -> b -> a"),
@@ -105,6 +108,8 @@ REFUSED = [
     (f'{HEAD}run = "true"\n[jobs.a.parameters]\nx = {{ type = "number", «choices» = [1] }}\n', "J024", "choices do not go with the type number"),
     (f'{HEAD}run = "true"\n[jobs.a.parameters]\nx = {{ «required» = true }}\n', "J024", "add a default for those runs"),
     (f'{HEAD}run = "true"\n[jobs.a.parameters]\n«"1x"» = {{}}\n', "J017", "cannot name a parameter"),
+    (f'{HEAD}run = "true"\n[jobs.a.parameters]\nx-y = {{}}\n«X_y» = {{}}\n', "J018", "'x-y' and 'X_y' would both be CHRONEX_PARAM_X_Y"),
+    (f'{HEAD}run = "true"\n[jobs.a.parameters]\nx = {{ default = «inf» }}\n', "J014", "default is no number that every program reads alike"),
     (f'{HEAD}run = "true"\n[jobs.a.parameters]\nx = «3»\n', "J011", "x takes a table"),
 ]  # fmt: skip
 
@@ -118,6 +123,17 @@ def test_what_cannot_be_is_refused_at_its_place(marked: str, code: str, words: s
     assert (found.line, found.column, found.end_column) == place
     assert found.code == code
     assert words in found.text
+
+
+@pytest.mark.parametrize("is_matrix_first", [True, False])
+def test_a_combination_and_a_task_cannot_have_one_name(is_matrix_first: bool) -> None:
+    """With the matrix first it was taken, and of two runs of one name one was lost."""
+    pair = ['name = "x"\nneeds = []\nmatrix = { r = [1, 2] }', 'name = "X-1"\nneeds = []']
+    with pytest.raises(JobFileError) as caught:
+        read(tasks(*(pair if is_matrix_first else pair[::-1])))
+    (found,) = caught.value.problems
+    assert found.code == "J018"
+    assert found.message.lower() == "two tasks would be called x-1"
 
 
 def test_a_parent_that_is_not_in_the_file_is_no_mistake_and_is_told_where_it_is_named() -> None:
@@ -163,6 +179,8 @@ _T = ParameterType
 VALUES = [
     (_T.STRING, "any thing", True), (_T.INTEGER, "-12", True), (_T.INTEGER, "1.0", False), (_T.INTEGER, "", False),
     (_T.INTEGER, "9" * 40, False), (_T.NUMBER, "1e3", True), (_T.NUMBER, "nan", False), (_T.NUMBER, "1_0", False),
+    (_T.NUMBER, " 1", False), (_T.NUMBER, "٣", False), (_T.NUMBER, "-.5", True), (_T.NUMBER, "1.", True), (_T.NUMBER, "1e999", False),
+    (_T.NUMBER, "infinity", False), (_T.INTEGER, " 1", False), (_T.INTEGER, "٣", False), (_T.INTEGER, "9" * 18, True),
     (_T.NUMBER, "x", False), (_T.BOOLEAN, "YES", True), (_T.BOOLEAN, "2", False), (_T.CHOICE, "a", True), (_T.CHOICE, "A", False),
 ]  # fmt: skip
 

@@ -66,6 +66,7 @@ PROBLEMS = {
     "no groups at all": (f'{JOB}groups = [«"database"»]\n', "J032", "unknown group 'database'", "add [groups.database] with limit = 1"),
     "unknown group with a weight": (f"{GROUPS}{JOB}groups = {{ «databse» = 1 }}\n", "J032", "unknown group 'databse'", "did you mean database?"),
     "rate of 0": ('[groups.g]\nrate = «"0/m"»\n' + JOB, "J033", "a rate of 0 would start nothing, ever", "write at least 1, or pause the jobs"),
+    "a rate without its time": ("[groups.g]\nrate = «30»\n" + JOB, "J011", "rate takes starts and time in text, not a whole number", 'write rate = "30/m"'),
     "no rate": ('[groups.g]\nrate = «"often"»\n' + JOB, "J033", "'often' is not a rate", 'write rate = "30/m"'),
     "too high a rate": ('[groups.g]\nrate = «"1001/s"»\n' + JOB, "J033", "a rate counts at most 1000 starts", "write at most 1000"),
     "far too high a rate": ('[groups.g]\nrate = «"100000000000/d"»\n' + JOB, "J033", "a rate counts at most 1000 starts", "write at most 1000"),
@@ -83,9 +84,16 @@ PROBLEMS = {
     "a misspelt condition": (f'{JOB}wait_for = [«"netwrok"»]\n', "J034", "'netwrok' is not a condition", "did you mean network?"),
     "a port is missing": (f'{JOB}wait_for = [«"tcp:db"»]\n', "J034", "'tcp:db' is not a condition", "write tcp:HOST:PORT"),
     "a port out of range": (f'{JOB}wait_for = [«"tcp:db:70000"»]\n', "J034", "'tcp:db:70000' is not a condition", "write tcp:HOST:PORT"),
+    "a port of too many digits": (f'{JOB}wait_for = [«"tcp:db:{"9" * 5_000}"»]\n', "J034", "'tcp:db:9999", "write tcp:HOST:PORT"),
+    "no name of a host": (f'{JOB}wait_for = [«"tcp:a..b:80"»]\n', "J034", "'tcp:a..b:80' is not a condition", "write tcp:HOST:PORT"),
+    "too long a name of a host": (f'{JOB}wait_for = [«"tcp:{"a" * 64}.com:80"»]\n', "J034", "'tcp:aaa", "write tcp:HOST:PORT"),
+    "a name of a host with a blank": (f'{JOB}wait_for = [«"tcp:a b:80"»]\n', "J034", "'tcp:a b:80' is not a condition", "write tcp:HOST:PORT"),
+    "an address of the web": (f'{JOB}wait_for = [«"tcp:http://db:80"»]\n', "J034", "'tcp:http://db:80' is not a condition", "write tcp:HOST:PORT"),
+    "half a bracket": (f'{JOB}wait_for = [«"tcp:[::1:80"»]\n', "J034", "'tcp:[::1:80' is not a condition", "write tcp:HOST:PORT"),
     "no path": (f'{JOB}wait_for = [«"path:"»]\n', "J034", "'path:' is not a condition", "write path: and behind it the path"),
     "a word too many": (f'{JOB}wait_for = [«"mains:1"»]\n', "J034", "'mains:1' is not a condition", "write mains alone"),
     "no wait": (f"{JOB}wait_at_most = «\"0s\"»\n", "J015", "wait_at_most must be longer than 0", "write for example 30s"),
+    "a wait of 0": (f"{JOB}wait_at_most = «0»\n", "J015", "wait_at_most must be longer than 0", "write for example 30s"),
     "a check without a file": (f"{JOB}«check» = {{ newer = true }}\n", "J012", "check names no file", "write check ="),
     "a check of nothing": (f"{JOB}check = «[]»\n", "J019", "check names no program", "name the program first"),
     "an empty file": (f'{JOB}check = {{ file = "/b", min_size = «0» }}\n', "J014", "min_size cannot be '0'", "write bytes, or for example 1MB"),
@@ -94,6 +102,15 @@ PROBLEMS = {
     "long spacing": (f'[scheduler]\ncatch_up = {{ spacing = «"2h"» }}\n{JOB}', "J015", "spacing is longer than an hour", "write for example"),
     "no share": (f"[scheduler]\ncatch_up = {{ share = «0» }}\n{JOB}", "J014", "share cannot be 0", "it goes from 0.01 to 1"),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("written", "host"),
+    [("db", "db"), ("db.", "db."), ("10.0.0.1", "10.0.0.1"), ("::1", "::1"), ("[::1]", "::1"), ("[fe80::1%eth0]", "fe80::1%eth0"),
+     ("my_db", "my_db"), ("münchen.example", "münchen.example"), ("a" * 63 + ".com", "a" * 63 + ".com")],
+)  # fmt: skip
+def test_a_host_is_a_name_or_a_number(written: str, host: str) -> None:
+    assert read_condition(f"tcp:{written}:080") == Condition("tcp", host, 80)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -30,6 +30,55 @@ def supply(root: Path, name: str, **facts: str) -> None:
         ("by USB", {"usb": {"type": "USB", "online": "1"}, "BAT0": {"type": "Battery"}}, True),
         ("a battery alone, in use", {"BAT0": {"type": "Battery", "status": "Discharging"}}, False),
         ("a battery alone, charging", {"BAT0": {"type": "Battery", "status": "Charging"}}, True),
+        (
+            "two batteries, the second in use",
+            {
+                "BAT0": {"type": "Battery", "status": "Not charging"},
+                "BAT1": {"type": "Battery", "status": "Discharging"},
+            },
+            False,
+        ),
+        ("a mouse", {"hid": {"type": "Battery", "scope": "Device", "status": "Discharging"}}, True),
+        (
+            "a mouse and a port",
+            {
+                "hid": {"type": "Battery", "scope": "Device", "status": "Discharging"},
+                "ucsi": {"type": "USB", "online": "0"},
+            },
+            True,
+        ),
+        (
+            "a mouse that charges, unplugged",
+            {
+                "AC": {"type": "Mains", "online": "0"},
+                "BAT0": {"type": "Battery", "scope": "System", "status": "Discharging"},
+                "hid": {"type": "Battery", "scope": "Device", "status": "Charging"},
+            },
+            False,
+        ),
+        ("no notebook, an idle port", {"ucsi": {"type": "USB", "online": "0"}}, True),
+        (
+            "by a port that chooses its voltage",
+            {
+                "AC": {"type": "Mains", "online": "0"},
+                "ucsi": {"type": "USB", "online": "2"},
+                "BAT0": {"type": "Battery", "status": "Charging"},
+            },
+            True,
+        ),
+        (
+            "by a port that nobody tells of",
+            {"AC": {"type": "Mains", "online": "0"}, "BAT0": {"type": "Battery", "status": "Charging"}},
+            True,
+        ),
+        (
+            "a wireless feed",
+            {"pad": {"type": "Wireless", "online": "1"}, "BAT0": {"type": "Battery", "status": "Full"}},
+            True,
+        ),
+        ("its battery taken out", {"BAT0": {"type": "Battery", "present": "0", "status": "Unknown"}}, True),
+        ("a UPS that is in use", {"ups": {"type": "UPS", "status": "Discharging"}}, False),
+        ("a UPS that is full", {"ups": {"type": "UPS", "status": "Full", "online": "1"}}, True),
     ],
 )
 def test_a_machine_is_on_mains(
@@ -50,6 +99,12 @@ def test_a_port_that_answers_holds_and_one_that_does_not_says_why() -> None:
 
 def test_a_host_that_does_not_exist_says_so() -> None:
     assert check_condition(read_condition("tcp:no-such-host.invalid:80"), None) != ""
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64, "\u0130" * 40])
+def test_a_host_that_nobody_can_be_called_is_no_fault(host: str) -> None:
+    """Two of them are refused in a file, but may be stored already."""
+    assert check_condition(Condition("tcp", host, 80), None) == "no host can have this name"
 
 
 def test_a_path_is_looked_for_from_the_directory_of_the_task(tmp_path: Path) -> None:
