@@ -24,7 +24,7 @@ from chronex.text.durations import DAY_MS
 from chronex.timing.job_schedule import runs_at_start, schedule_of
 from chronex.timing.zones import Zone, load_zone
 from chronex.views.coming_runs import ForecastRun, forecast_job, in_order_of_start, may_wait_for, runs_left
-from chronex.views.known_runs import beside_records, drawn_runs
+from chronex.views.known_runs import behind_queue, beside_records, drawn_runs
 from chronex.views.source_changes import changed_groups
 
 DEFAULT_DAYS = 7
@@ -89,8 +89,8 @@ def preview_job(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -
     kept = [one for one in step.rewritten if one.state is OccurrenceState.PENDING and not one.manual]
     withdrawn = {one.nominal_ms for one in step.withdrawn}
     staying = [one for one in recorded if one.nominal_ms not in withdrawn]
-    old = None if step.old is None else beside_records(step.old, recorded)
-    edited = None if step.job is None else beside_records(step.job, staying)
+    old = None if step.old is None else _beside(step.old, recorded, now_ms)
+    edited = None if step.job is None else _beside(step.job, staying, now_ms)
     before, _, until_before = _coming(old, waiting, now_ms, until_ms)
     after, barred, until_after = _coming(edited, (*left, *kept, *step.added), now_ms, until_ms)
     until_ms = min(until_before, until_after)
@@ -103,8 +103,15 @@ def preview_job(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -
     may_wait = () if step.job is None else may_wait_for(step.job)
     ordered = tuple(sorted((*shifted, *moved), key=lambda pair: pair.before.nominal_ms))
     found = (tuple(added), tuple(removed), ordered, tuple(fires))
-    later, never = (None, False) if step.job is None or after else _later(step.job, now_ms)
+    later, never = (None, False) if edited is None or after else _later(edited, now_ms)
     return JobPreview(step.job_id, *found, until_ms, barred, parents, may_wait, later, never)
+
+
+def _beside(job: Job, recorded: list[Occurrence], now_ms: int) -> Job:
+    """The job behind what is on record: `max` counts what waits for its turn, and what a person just asked for."""
+    open_ones = (OccurrenceState.QUEUED, OccurrenceState.PENDING)
+    asked = [o for o in recorded if o.state in open_ones and (o.manual or o.state is OccurrenceState.QUEUED)]
+    return behind_queue(beside_records(job, recorded), asked, now_ms)
 
 
 def _later(job: Job, now_ms: int) -> tuple[ForecastRun | None, bool]:
