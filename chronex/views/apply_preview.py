@@ -23,7 +23,7 @@ from chronex.storage.records import Reading
 from chronex.text.durations import DAY_MS
 from chronex.timing.job_schedule import runs_at_start, schedule_of
 from chronex.timing.zones import Zone, load_zone
-from chronex.views.coming_runs import ForecastRun, forecast_job, in_order_of_start, may_wait_for, runs_left
+from chronex.views.coming_runs import ForecastRun, RunSearch, forecast_job, in_order_of_start, may_wait_for, runs_left
 from chronex.views.known_runs import behind_queue, beside_records, drawn_runs
 from chronex.views.source_changes import changed_groups
 
@@ -52,9 +52,10 @@ class JobPreview(NamedTuple):
     after: tuple[str, ...] = ()
     # What may hold up each of its runs at its time.
     may_wait: tuple[str, ...] = ()
-    # Where none starts in these days: the first that does, or that none ever will.
+    # Where none starts in these days: the first that does, or that none ever will, or how far that was looked at.
     first_later: ForecastRun | None = None
     never: bool = False
+    not_before_ms: int | None = None
 
 
 class Preview(NamedTuple):
@@ -103,8 +104,8 @@ def preview_job(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -
     may_wait = () if step.job is None else may_wait_for(step.job)
     ordered = tuple(sorted((*shifted, *moved), key=lambda pair: pair.before.nominal_ms))
     found = (tuple(added), tuple(removed), ordered, tuple(fires))
-    later, never = (None, False) if edited is None or after else _later(edited, now_ms)
-    return JobPreview(step.job_id, *found, until_ms, barred, parents, may_wait, later, never)
+    later = _Later() if edited is None or after else _later(edited, now_ms)
+    return JobPreview(step.job_id, *found, until_ms, barred, parents, may_wait, *later)
 
 
 def _beside(job: Job, recorded: list[Occurrence], now_ms: int) -> Job:
@@ -114,16 +115,25 @@ def _beside(job: Job, recorded: list[Occurrence], now_ms: int) -> Job:
     return behind_queue(beside_records(job, recorded), asked, now_ms)
 
 
-def _later(job: Job, now_ms: int) -> tuple[ForecastRun | None, bool]:
+class _Later(NamedTuple):
+    first: ForecastRun | None = None
+    never: bool = False
+    not_before_ms: int | None = None
+
+
+def _later(job: Job, now_ms: int) -> _Later:
     """The first run of a job of which none is near, and whether there is none at all; of a job that is disabled,
     paused or has no schedule nobody can tell by that."""
     if not job.schedule or not job.enabled or job.progress.paused or runs_at_start(job):
-        return None, False
+        return _Later()
+    search = RunSearch()
     try:
-        first = next(in_order_of_start(job, schedule_of(job).next(now_ms), now_ms), None)
+        first = next(in_order_of_start(job, schedule_of(job).next(now_ms), now_ms, search=search), None)
     except CustomScheduleError:  # it is not registered in this process
-        return None, False
-    return first, first is None
+        return _Later()
+    if first is not None:
+        return _Later(first)
+    return _Later(never=search.stopped_ms is None, not_before_ms=search.stopped_ms)
 
 
 def _differ(before: ForecastRun, after: ForecastRun) -> bool:

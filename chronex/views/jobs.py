@@ -26,6 +26,7 @@ from chronex.timing.calendar_schedule import MovedFrom
 from chronex.timing.job_schedule import runs_at_start
 from chronex.views.coming_runs import (
     ForecastRun,
+    RunSearch,
     counts_from_ends,
     may_wait_for,
     runs_left,
@@ -134,6 +135,7 @@ class Row(NamedTuple):
     queued: int
     drawn: tuple[ForecastRun, ...] = ()  # on record, or missed: they will start when it is their time
     ahead: Job | None = None  # the job as it is once what it missed is decided, where it missed something
+    not_before_ms: int | None = None  # where no next run was found up to here, and what comes then was not looked at
 
     @property
     def is_enabled(self) -> bool:
@@ -142,7 +144,8 @@ class Row(NamedTuple):
     @property
     def is_active(self) -> bool:
         """It is enabled, not paused, and has a run to come."""
-        return self.job.enabled and not self.is_paused and self.next is not None
+        may_run = self.next is not None or self.not_before_ms is not None
+        return self.job.enabled and not self.is_paused and may_run
 
     @property
     def without_last(self) -> str:
@@ -258,7 +261,8 @@ def _row(reading: Reading, job: Job, going: _Open, now_ms: int) -> Row:
     skipped_until = None if waits is None else waits.skips_until_ms
     newest = _newest(reading, job)
     known = _known(reading, job, going, newest, now_ms, skipped_until)
-    upcoming = next(coming_runs(known, now_ms, skipped_until), None)
+    search = RunSearch()
+    upcoming = next(coming_runs(known, now_ms, skipped_until, search), None)
     if runs_left(job) is not None:
         known = known._replace(runs=left_by_max(known, now_ms, skipped_until))
     queued = len(going.queued.get(job.id, ()))
@@ -270,7 +274,8 @@ def _row(reading: Reading, job: Job, going: _Open, now_ms: int) -> Row:
     elif queued:
         situation = Situation.QUEUED
     else:
-        situation = _at_rest(job, has_next=upcoming is not None, is_paused=is_paused)
+        may_run = upcoming is not None or search.stopped_ms is not None
+        situation = _at_rest(job, has_next=may_run, is_paused=is_paused)
     return Row(
         job=job,
         situation=situation,
@@ -283,6 +288,7 @@ def _row(reading: Reading, job: Job, going: _Open, now_ms: int) -> Row:
         queued=queued,
         drawn=tuple(known.runs),
         ahead=known.job if known.job is not job else None,
+        not_before_ms=search.stopped_ms if upcoming is None else None,
     )
 
 

@@ -19,6 +19,7 @@ from chronex.timing.calendar_schedule import MovedFrom
 from chronex.timing.job_schedule import schedule_of
 from chronex.views.coming_runs import (
     ForecastRun,
+    RunSearch,
     all_in_order_of_start,
     barred_at,
     counted_from,
@@ -100,7 +101,9 @@ def behind_queue(job: Job, queued: Iterable[Occurrence], now_ms: int) -> Job:
     return job.progressed(counters=replace(counters, fired=counters.fired + starting)) if starting else job
 
 
-def coming_runs(known: KnownRuns, now_ms: int, skipped_until_ms: int | None) -> Iterator[ForecastRun]:
+def coming_runs(
+    known: KnownRuns, now_ms: int, skipped_until_ms: int | None, search: RunSearch | None = None
+) -> Iterator[ForecastRun]:
     job = known.job
     if not job.enabled:
         return (run for run in sorted(known.runs) if run.nominal_ms in known.asked)
@@ -109,7 +112,7 @@ def coming_runs(known: KnownRuns, now_ms: int, skipped_until_ms: int | None) -> 
         until = job.progress.paused_until_ms
         first = None if until is None else first
         not_before = max(until or 0, skipped_until_ms or 0)
-    runs = all_in_order_of_start(job, first, now_ms, known.runs, not_before)
+    runs = all_in_order_of_start(job, first, now_ms, known.runs, not_before, search)
     return _as_max_leaves(known, _not_overlapping(known, runs, now_ms))  # what is skipped does not count for it
 
 
