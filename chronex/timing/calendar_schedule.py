@@ -48,20 +48,24 @@ class ExcludedInstant(NamedTuple):
 class WithoutExcluded:
     """The instants of a schedule that its calendars leave."""
 
-    __slots__ = ("_base", "_days")
+    __slots__ = ("_base", "_days", "_empty")
 
     def __init__(self, base: Instants, rules: CalendarRules, zone: Zone) -> None:
         self._base = base
         self._days = CalendarDays(rules, zone)
+        self._empty = (0, 0)  # no instant behind the first of these, up to the second
 
     def next(self, after_ms: int) -> int | None:
         last = after_ms + _FURTHEST_MS
-        found = self._base.next(after_ms)
+        # Of several expressions one may have no instant left: who walks along the others asks it each time.
+        is_known = self._empty[0] <= after_ms < self._empty[1]
+        found = self._base.next(self._empty[1] if is_known else after_ms)
         while found is not None and found <= last:
             allowed = self._days.allowed_from(found)
             if allowed == found:
                 return found
             found = None if allowed is None else self._base.next(allowed - 1)
+        self._empty = (self._empty[0] if is_known else after_ms, last)
         return None
 
     def previous(self, before_ms: int) -> int | None:

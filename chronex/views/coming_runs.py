@@ -275,7 +275,9 @@ def startable(
         is_certain = not_yet is not None or job.spread is None or run.reason.code is ReasonCode.UNSCHEDULABLE
         is_certain |= nominal - lead >= barred_from or barred > MOST_BARRED // 2
         is_passed = is_certain and not is_drawn
-        nominal = schedule.next(max(nominal, free - _reach_ms(job, run) - 1) if is_passed else nominal)
+        is_opening = not_yet is None and run.reason.code is ReasonCode.UNSCHEDULABLE
+        first = free if is_opening else free - _reach_ms(job, run)
+        nominal = schedule.next(max(nominal, first - 1) if is_passed else nominal)
     if nominal is not None and search is not None:
         search.stopped_ms = nominal - lead
 
@@ -296,8 +298,6 @@ def _decided_until(job: Job, nominal_ms: int) -> int | None:
 
 def _reach_ms(job: Job, run: ForecastRun) -> int:
     """How far behind its instant one may start that what bars this run bars no longer."""
-    if run.reason.code is ReasonCode.UNSCHEDULABLE:
-        return 0  # the first instant that may start is known
     return run.latest_ms - run.nominal_ms if job.spread is None else widest_ms(job)
 
 
@@ -352,7 +352,8 @@ def runs_left(job: Job) -> int | None:
 
 
 def _free_from(job: Job, run: ForecastRun) -> int | None:
-    """The end of what bars the run, where that has one, else its own time; None where nothing starts any more."""
+    """The end of what bars the run, or the first instant that the clauses of its spread let start; where there is
+    neither its own time, and None where nothing starts any more."""
     if run.reason.code is ReasonCode.BLACKOUT:
         return blackout_end(job, run.due_ms)
     if run.reason.code is ReasonCode.UNSCHEDULABLE and job.spread is not None:

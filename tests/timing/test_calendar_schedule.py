@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from chronex.model.calendars import CalendarRules, JobCalendar, OnExcluded
 from chronex.model.job import Job
 from chronex.text.durations import DAY_MS
+from chronex.timing.calendar_days import CalendarDays
 from chronex.timing.job_schedule import excluded_instants, moved_from, schedule_of
 
 EPOCH = date(1970, 1, 1)
@@ -349,6 +350,29 @@ def test_days_without_a_working_day_near_are_looked_at_once(
     forwards = len(looked)
     assert schedule.previous(ms(BEGIN) + 800 * DAY_MS) is not None
     assert (forwards < 4_000, len(looked) - forwards < 2_000) == (True, True)
+
+
+def test_an_expression_that_is_left_no_instant_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty years of Sundays were walked through for each instant of the other expression."""
+    asked: list[int] = []
+    plain = CalendarDays.allowed_from
+
+    def counted(these: CalendarDays, at: int) -> int | None:
+        asked.append(at)
+        return plain(these, at)
+
+    monkeypatch.setattr(CalendarDays, "allowed_from", counted)
+    rules = CalendarRules(excluded=(SUNDAYS,))
+    schedule = schedule_of(Job(id="j", schedule="0 5 * * SUN | 0 9 * * MON", calendars=rules))
+    found = list(schedule.between(ms(BEGIN), ms(BEGIN) + 700 * DAY_MS))
+    assert found == list(
+        schedule_of(Job(id="j", schedule="0 9 * * MON")).between(ms(BEGIN), ms(BEGIN) + 700 * DAY_MS)
+    )
+    assert [one for one in found if schedule.next(one - 1) != one] == []
+    for again in reversed(found):
+        assert schedule.next(again - 1) == again
+    walk = 40 * 366 // 7
+    assert len(asked) < 2 * walk + len(found) * 4
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any, NamedTuple
 
 import pytest
@@ -50,7 +51,7 @@ def placed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return asked
 
 
-FAR = {
+FAR: dict[str, tuple[str, dict[str, Any], str]] = {
     "minutes of a weekend": ("* * * * *", {"spread": spread("dow=SAT")}, "2027-03-05T23:50"),
     "hours of December": ("0 * * * *", {"spread": spread("months=DEC")}, "2027-12-01T00:00"),
     "seconds of a minute": ("* * * * * *", {"spread": spread("between=03:00-03:00", 1)}, "2027-03-02T02:59"),
@@ -77,6 +78,18 @@ def test_what_is_barred_for_long_is_passed_over(
     assert 0 <= away_ms < 2 * HOUR
     before = list(schedule_of(job).between(first.nominal_ms - DAY, first.nominal_ms - 1))[-300:]
     assert not any(coming_runs.forecast_run(job, nominal, epoch_ms(MONDAY)).runs for nominal in before)
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_what_starts_from_a_time_on_is_what_starts_without_it_from_then_on(name: str) -> None:
+    """The timeline left out the first run behind instants that no place in a spread is left for."""
+    schedule, policy, not_before = FAR[name]
+    job = a_job(schedule, overlap=OverlapPolicy.ALLOW, **policy)
+    since_ms = epoch_ms(datetime.fromisoformat(not_before).replace(tzinfo=UTC)) - HOUR
+    whole = list(islice(startable(job, since_ms, epoch_ms(MONDAY)), 90))
+    for asked_ms in (epoch_ms(MONDAY) + HOUR, whole[0].due_ms, whole[3].due_ms, whole[3].due_ms + 1):
+        found = islice(startable(job, since_ms, epoch_ms(MONDAY), asked_ms), 3)
+        assert list(found) == [run for run in whole if run.due_ms >= asked_ms][:3]
 
 
 def test_a_paused_job_of_seconds_has_its_first_run_behind_the_pause() -> None:
