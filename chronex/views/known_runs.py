@@ -26,6 +26,7 @@ from chronex.views.coming_runs import (
     counts_from_ends,
     forecast_run,
     is_beyond_window,
+    placement_options,
     runs_left,
 )
 
@@ -93,10 +94,14 @@ def beside_records(job: Job, recorded: Iterable[Occurrence]) -> Job:
 
 
 def behind_queue(job: Job, queued: Iterable[Occurrence], now_ms: int) -> Job:
-    """The job once those that wait for their turn have started: of what comes behind them `max` leaves less."""
+    """The job once those that wait for their turn have started: of what comes behind them `max` leaves less.
+
+    One with a window may be skipped at its turn, so nothing is said to be left out for its sake.
+    """
     if runs_left(job) is None:
         return job
-    starting = sum(one.manual or _will_start(job, one, now_ms, 0) for one in queued)
+    is_patient = placement_options(job).window is None
+    starting = sum(one.manual or (is_patient and _will_start(job, one, now_ms, 0)) for one in queued)
     counters = job.progress.counters
     return job.progressed(counters=replace(counters, fired=counters.fired + starting)) if starting else job
 

@@ -108,6 +108,16 @@ def test_what_waits_in_vain_takes_nothing_of_max() -> None:
     assert seen.shown == began
 
 
+def test_what_may_wait_in_vain_takes_nothing_of_max_yet() -> None:
+    """Its window is over before its turn, and the next run is that of 11:00."""
+    machine = takes(100 * MINUTE, "0 * * * * {max:2, window:20m}", overlap=QUEUE)
+    machine.run_until(NINE + timedelta(minutes=65))
+    seen = seen_of(machine)
+    machine.run_for(2 * DAY)
+    (_, began) = sorted(one.nominal_ms for one in machine.occurrences("j") if one.started_ms)
+    assert seen.shown == seen.listed == [began]
+
+
 def test_why_says_how_many_wait_for_their_turn() -> None:
     machine = takes(40 * MINUTE, "0 * * * * {max:4}", overlap=QUEUE)
     machine.run_until(NINE + timedelta(minutes=10))
