@@ -137,6 +137,8 @@ def _no_run(detail: Detail, now_ms: int, zone: Zone) -> str:
         return "none until it is resumed" if would_run is None else f"paused; would run {full(would_run, zone)}"
     if counts_from_its_run(detail.row):
         return "counted from the end of its run"
+    if detail.row.not_before_ms is not None:
+        return f"not before {full(detail.row.not_before_ms, zone)}; what comes then was not looked at"
     return "when those have completed" if detail.job.follows else "never"
 
 
@@ -335,6 +337,7 @@ def detail_json(detail: Detail) -> dict[str, Any]:
     return {
         **situation_json(row),
         "next_run": None if row.next is None else _run_json(row.next),
+        **timed("next_not_before", row.not_before_ms),
         "next_runs": [_run_json(run) for run in detail.upcoming],
         "may_wait_for": list(detail.may_wait),
         "description": job.description,

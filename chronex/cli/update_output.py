@@ -111,6 +111,8 @@ def effect_lines(effect: JobPreview, zone: Zone) -> Iterator[str]:
         yield f"  {'may wait':9} each for {terminal_safe(', '.join(effect.may_wait))}"
     if effect.first_later is not None:
         yield f"  {'first':9} {at(effect.first_later.due_ms)}{_moved(effect.first_later, zone)}"
+    if effect.not_before_ms is not None:
+        yield f"  {'first':9} not before {at(effect.not_before_ms)}; what comes then was not looked at"
     if effect.never:
         yield f"  {'never':9} nothing of its schedule will start"
     yield from lines("no run", effect.barred, lambda one: f"{at(one.nominal_ms)}: {one.reason}")

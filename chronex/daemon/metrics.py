@@ -25,7 +25,7 @@ from chronex.storage import journal, keys
 from chronex.storage.ports import Store
 from chronex.storage.records import Reading, pages
 from chronex.views.group_rows import groups_of
-from chronex.views.jobs import next_run
+from chronex.views.jobs import Row, rows_of
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -260,9 +260,9 @@ class MetricsCollector:
 
     def _job_times(self, reading: Reading, jobs: Iterable[Job], now_ms: int) -> Iterator[MetricValues]:
         """Only of jobs with a label of their own: of many together no time could be told."""
-        labelled = [job for job in jobs if self._tally.has_label(job.id)]
+        rows = rows_of(reading, now_ms, [job for job in jobs if self._tally.has_label(job.id)])
         for name, (words, time_of) in _JOB_TIMES.items():
-            times = [((job.id,), time_of(reading, job, now_ms)) for job in labelled]
+            times = [((row.job.id,), time_of(row)) for row in rows]
             yield MetricValues(
                 f"scheduler_job_{name}_timestamp_seconds",
                 words,
@@ -272,16 +272,11 @@ class MetricsCollector:
             )
 
 
-def _next_start(reading: Reading, job: Job, now_ms: int) -> int | None:
-    found = next_run(reading, job, now_ms)
-    return None if found is None else found.due_ms
-
-
 # By the middle of their names. A job has no series for what has not happened or will not happen.
-_JOB_TIMES: dict[str, tuple[str, Callable[[Reading, Job, int], int | None]]] = {
-    "last_success": ("When an occurrence last completed.", lambda _reading, job, _ms: job.progress.last_success_ms),
-    "last_start": ("When an occurrence last started.", lambda _reading, job, _ms: job.progress.last_run_ms),
-    "next_run": ("When the next occurrence is due.", _next_start),
+_JOB_TIMES: dict[str, tuple[str, Callable[[Row], int | None]]] = {
+    "last_success": ("When an occurrence last completed.", lambda row: row.job.progress.last_success_ms),
+    "last_start": ("When an occurrence last started.", lambda row: row.job.progress.last_run_ms),
+    "next_run": ("When the next occurrence is due.", lambda row: None if row.next is None else row.next.due_ms),
 }
 
 

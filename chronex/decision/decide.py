@@ -13,6 +13,7 @@ from difflib import get_close_matches
 
 from chronex.decision.constraints import ConstraintMeta, Constraints, local_moment, parse_constraints
 from chronex.decision.distributions import Distribution, make_distribution
+from chronex.decision.openings import first_open_second
 from chronex.decision.parameters import MICROSECONDS, shown
 from chronex.decision.seed import (
     checked_identity,
@@ -135,6 +136,15 @@ class Spread:
         if not isinstance(nominal_ms, int) or isinstance(nominal_ms, bool):
             raise NominalTimeError(f"epoch milliseconds are a whole number, not {shown(nominal_ms)}")
         return self.decide_at_microsecond(nominal_ms * 1_000)
+
+    def opening_from(self, nominal_ms: int) -> int | None:
+        """The first nominal time from this one on in whose window its constraints let anything start, whatever is
+        drawn; None where there is none within forty years."""
+        start, end = window_of(self.mode, nominal_ms * 1_000, self.duration)
+        second = first_open_second(self.constraints, self.zone, start)
+        if second is None or second <= end:
+            return None if second is None else nominal_ms
+        return (nominal_ms // 1_000 + second - end) * 1_000  # windows move as their nominal times do
 
     def decide_at_microsecond(self, nominal: int) -> SpreadDecision:
         start, end = window_of(self.mode, nominal, self.duration)

@@ -41,6 +41,7 @@ class ComingStarts(NamedTuple):
     starts: list[ComingStart]
     may_wait_for: tuple[str, ...] = ()
     is_disabled: bool = False
+    not_before_ms: int | None = None  # where none was found up to here, and what comes then was not looked at
 
 
 def coming_starts(
@@ -56,15 +57,17 @@ def _starts_of(job: Job, expression: str, now_ms: int, count: int) -> ComingStar
     from msgspec.structs import replace
 
     from chronex.timing.job_schedule import absolute_schedule, schedule_of
-    from chronex.views.coming_runs import in_order_of_start, may_wait_for
+    from chronex.views.coming_runs import RunSearch, in_order_of_start, may_wait_for
 
     if not job.enabled:
         return ComingStarts([], is_disabled=True)
     # Of several expressions of a job each has its own starts; one that counts, counts from now.
     alone = absolute_schedule(replace(job, schedule=expression), now_ms).progressed(anchor_ms=now_ms)
-    runs = islice(in_order_of_start(alone, schedule_of(alone).next(now_ms), now_ms), count)
+    search = RunSearch()
+    runs = islice(in_order_of_start(alone, schedule_of(alone).next(now_ms), now_ms, search=search), count)
+    starts = [ComingStart(run.due_ms, run.latest_ms, run.moved) for run in runs]
     waits = (*(f"job {parent}" for parent in job.after), *may_wait_for(job))
-    return ComingStarts([ComingStart(run.due_ms, run.latest_ms, run.moved) for run in runs], waits)
+    return ComingStarts(starts, waits, not_before_ms=search.stopped_ms)
 
 
 _HOVER_RUNS = 5
@@ -114,6 +117,9 @@ def _site_parts(analysis: Analysis, site: ScheduleSite, now_ms: int, local: Zone
 def _runs(coming: ComingStarts, zone: Zone, now_ms: int, local: Zone) -> Iterator[str]:
     if coming.is_disabled:
         yield "It does not run: `enabled = false`."
+        return
+    if not coming.starts and coming.not_before_ms is not None:
+        yield f"It does not start before {_shown(coming.not_before_ms, zone)}; what comes then was not looked at."
         return
     if not coming.starts:
         yield "It will not run again."

@@ -61,10 +61,11 @@ def calendar_end(calendar: JobCalendar, ms: int, zone: Zone) -> int:
 class CalendarDays:
     """The rules of one job in one zone. `allowed_from` and `allowed_until` step over what the rules leave out."""
 
-    __slots__ = ("_only", "_rules", "_weekend", "zone")
+    __slots__ = ("_beside", "_only", "_rules", "_weekend", "zone")
 
     def __init__(self, rules: CalendarRules, zone: Zone) -> None:
         self._rules = rules
+        self._beside: dict[tuple[int, int], int | None] = {}
         self.zone = zone
         self._only = bool(rules.only)
         self._weekend = _weekend(rules.excluded)
@@ -98,8 +99,23 @@ class CalendarDays:
 
     def workday_beside(self, day: int, step: int) -> int | None:
         """The nearest working day before or after `day`; None where none is near."""
+        if (day, step) not in self._beside:
+            self._find_beside(day, step)
+        return self._beside[day, step]
+
+    def _find_beside(self, day: int, step: int) -> None:
+        """It looks twice as far, and so answers for the days between too: where none is near, each of them would look
+        at all the others again."""
+        found = self._next_workday(day, step, 2 * MOST_DAYS_MOVED)
+        end = day + step * (MOST_DAYS_MOVED + 1) if found is None else found
+        for between in range(day, end, step):
+            is_near = found is not None and abs(found - between) <= MOST_DAYS_MOVED
+            self._beside[between, step] = found if is_near else None
+
+    def _next_workday(self, day: int, step: int, most: int) -> int | None:
+        """The nearest one before or after `day`, at most so many days away."""
         at = day + step
-        while abs(at - day) <= MOST_DAYS_MOVED:
+        while abs(at - day) <= most:
             span = next((found for c in self._rules.excluded if (found := c.day_span(at)) is not None), None)
             if span is not None:
                 at = span[1] + 1 if step > 0 else span[0] - 1

@@ -18,8 +18,6 @@ from chronex.timing.zones import Zone
 
 # Where a calendar leaves nothing for so long, the schedule has no next instant.
 _FURTHEST_MS = 40 * 366 * DAY_MS
-# So many instants in a row with no day to move to are looked at: eight years of a daily job.
-_MOST_TRIED = 3_000
 
 
 class Instants(Protocol):
@@ -50,20 +48,24 @@ class ExcludedInstant(NamedTuple):
 class WithoutExcluded:
     """The instants of a schedule that its calendars leave."""
 
-    __slots__ = ("_base", "_days")
+    __slots__ = ("_base", "_days", "_empty")
 
     def __init__(self, base: Instants, rules: CalendarRules, zone: Zone) -> None:
         self._base = base
         self._days = CalendarDays(rules, zone)
+        self._empty = (0, 0)  # no instant behind the first of these, up to the second
 
     def next(self, after_ms: int) -> int | None:
         last = after_ms + _FURTHEST_MS
-        found = self._base.next(after_ms)
+        # Of several expressions one may have no instant left: who walks along the others asks it each time.
+        is_known = self._empty[0] <= after_ms < self._empty[1]
+        found = self._base.next(self._empty[1] if is_known else after_ms)
         while found is not None and found <= last:
             allowed = self._days.allowed_from(found)
             if allowed == found:
                 return found
             found = None if allowed is None else self._base.next(allowed - 1)
+        self._empty = (self._empty[0] if is_known else after_ms, last)
         return None
 
     def previous(self, before_ms: int) -> int | None:
@@ -107,29 +109,25 @@ class WithMoved:
     def next(self, after_ms: int) -> int | None:
         best: int | None = None
         instant = self._base.next(self._first_source(after_ms) - 1 if self._step > 0 else after_ms)
-        for _ in range(_MOST_TRIED):
-            if instant is None or instant > after_ms + _FURTHEST_MS:
-                break
+        while instant is not None and instant <= after_ms + _FURTHEST_MS:
             if best is not None and self._earliest(instant) > best:
                 break
             found = self._target(instant)
             if found is not None and found > after_ms and (best is None or found < best):
                 best = found
-            instant = self._base.next(instant)
+            instant = self._base.next(instant if found is not None else self._without_target(instant, 1))
         return best
 
     def previous(self, before_ms: int) -> int | None:
         best: int | None = None
         instant = self._base.previous(before_ms if self._step > 0 else self._last_source(before_ms) + 1)
-        for _ in range(_MOST_TRIED):
-            if instant is None or instant < before_ms - _FURTHEST_MS:
-                break
+        while instant is not None and instant >= before_ms - _FURTHEST_MS:
             if best is not None and self._latest(instant) < best:
                 break
             found = self._target(instant)
             if found is not None and found < before_ms and (best is None or found > best):
                 best = found
-            instant = self._base.previous(instant)
+            instant = self._base.previous(instant if found is not None else self._without_target(instant, -1))
         return best
 
     def between(self, after_ms: int, until_ms: int) -> Iterator[int]:
@@ -168,23 +166,60 @@ class WithMoved:
         moved = wall_to_instant(workday * DAY_MS + time_of_day, self._zone)
         return moved if self._days.excluding(moved) is None else None
 
+    def _without_target(self, instant: int, step: int) -> int:
+        """How far the instants from this one on, in that direction, are excluded and have no working day near to move
+        to: weeks of half hours are passed over in one step."""
+        day = local_day(instant, self._zone)
+        if self._days.workday_beside(day, self._step) is not None:
+            return instant
+        near = self._day_near_workday(day, step)
+        if step > 0:
+            begin, allowed = day_begin(near, self._zone), self._days.allowed_from(instant)
+            return max((begin if allowed is None else min(begin, allowed)) - 1, instant)
+        end, allowed = day_end(near, self._zone), self._days.allowed_until(instant)
+        return min((end if allowed is None else max(end, allowed)) + 1, instant)
+
+    def _day_near_workday(self, day: int, step: int) -> int:
+        """None of the days before this one, in that direction, has a working day near, where `day` has none."""
+        towards = step == self._step
+        first = day + step * MOST_DAYS_MOVED if towards else day - step
+        found = self._days.workday_beside(first, step)
+        if found is None:
+            found = first + step * (MOST_DAYS_MOVED + 1)
+        return found - step * MOST_DAYS_MOVED if towards else found
+
     def _first_source(self, instant_ms: int) -> int:
-        """What moves forwards to this day or later begins here: on the working day before it, where that is near."""
+        """What moves forwards to this day or later begins here: on the working day before it, or as far before the
+        one behind as an instant moves."""
         day = local_day(instant_ms, self._zone)
         before = self._days.workday_beside(day, -1)
-        return day_begin(day - MOST_DAYS_MOVED if before is None else before, self._zone)
+        if before is None:
+            behind = self._days.workday_beside(day - 1, 1)
+            before = day if behind is None else behind - MOST_DAYS_MOVED
+        return day_begin(before, self._zone)
 
     def _last_source(self, instant_ms: int) -> int:
         day = local_day(instant_ms, self._zone)
         behind = self._days.workday_beside(day, 1)
-        return day_end(day + MOST_DAYS_MOVED if behind is None else behind, self._zone)
+        if behind is None:
+            before = self._days.workday_beside(day + 1, -1)
+            behind = day if before is None else before + MOST_DAYS_MOVED
+        return day_end(behind, self._zone)
 
     def _earliest(self, instant: int) -> int:
-        """Nothing from this instant on starts before."""
-        return instant if self._step > 0 else self._first_source(instant)
+        """Nothing from this instant on starts before: they move to the working day before it, if that is near."""
+        if self._step > 0:
+            return instant
+        day = local_day(instant, self._zone)
+        before = self._days.workday_beside(day, -1)
+        return day_begin(day if before is None else before, self._zone)
 
     def _latest(self, instant: int) -> int:
-        return instant if self._step < 0 else self._last_source(instant)
+        if self._step < 0:
+            return instant
+        day = local_day(instant, self._zone)
+        behind = self._days.workday_beside(day, 1)
+        return day_end(day if behind is None else behind, self._zone)
 
 
 class United:

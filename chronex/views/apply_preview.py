@@ -23,8 +23,8 @@ from chronex.storage.records import Reading
 from chronex.text.durations import DAY_MS
 from chronex.timing.job_schedule import runs_at_start, schedule_of
 from chronex.timing.zones import Zone, load_zone
-from chronex.views.coming_runs import ForecastRun, forecast_job, in_order_of_start, may_wait_for, runs_left
-from chronex.views.known_runs import beside_records, drawn_runs
+from chronex.views.coming_runs import ForecastRun, RunSearch, forecast_job, in_order_of_start, may_wait_for, runs_left
+from chronex.views.known_runs import behind_queue, beside_records, drawn_runs
 from chronex.views.source_changes import changed_groups
 
 DEFAULT_DAYS = 7
@@ -52,9 +52,10 @@ class JobPreview(NamedTuple):
     after: tuple[str, ...] = ()
     # What may hold up each of its runs at its time.
     may_wait: tuple[str, ...] = ()
-    # Where none starts in these days: the first that does, or that none ever will.
+    # Where none starts in these days: the first that does, or that none ever will, or how far that was looked at.
     first_later: ForecastRun | None = None
     never: bool = False
+    not_before_ms: int | None = None
 
 
 class Preview(NamedTuple):
@@ -89,8 +90,8 @@ def preview_job(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -
     kept = [one for one in step.rewritten if one.state is OccurrenceState.PENDING and not one.manual]
     withdrawn = {one.nominal_ms for one in step.withdrawn}
     staying = [one for one in recorded if one.nominal_ms not in withdrawn]
-    old = None if step.old is None else beside_records(step.old, recorded)
-    edited = None if step.job is None else beside_records(step.job, staying)
+    old = None if step.old is None else _beside(step.old, recorded, now_ms)
+    edited = None if step.job is None else _beside(step.job, staying, now_ms)
     before, _, until_before = _coming(old, waiting, now_ms, until_ms)
     after, barred, until_after = _coming(edited, (*left, *kept, *step.added), now_ms, until_ms)
     until_ms = min(until_before, until_after)
@@ -103,20 +104,36 @@ def preview_job(reading: Reading, step: JobChange, now_ms: int, until_ms: int) -
     may_wait = () if step.job is None else may_wait_for(step.job)
     ordered = tuple(sorted((*shifted, *moved), key=lambda pair: pair.before.nominal_ms))
     found = (tuple(added), tuple(removed), ordered, tuple(fires))
-    later, never = (None, False) if step.job is None or after else _later(step.job, now_ms)
-    return JobPreview(step.job_id, *found, until_ms, barred, parents, may_wait, later, never)
+    later = _Later() if edited is None or after else _later(edited, now_ms)
+    return JobPreview(step.job_id, *found, until_ms, barred, parents, may_wait, *later)
 
 
-def _later(job: Job, now_ms: int) -> tuple[ForecastRun | None, bool]:
+def _beside(job: Job, recorded: list[Occurrence], now_ms: int) -> Job:
+    """The job behind what is on record: `max` counts what waits for its turn, and what a person just asked for."""
+    open_ones = (OccurrenceState.QUEUED, OccurrenceState.PENDING)
+    asked = [o for o in recorded if o.state in open_ones and (o.manual or o.state is OccurrenceState.QUEUED)]
+    return behind_queue(beside_records(job, recorded), asked, now_ms)
+
+
+class _Later(NamedTuple):
+    first: ForecastRun | None = None
+    never: bool = False
+    not_before_ms: int | None = None
+
+
+def _later(job: Job, now_ms: int) -> _Later:
     """The first run of a job of which none is near, and whether there is none at all; of a job that is disabled,
     paused or has no schedule nobody can tell by that."""
     if not job.schedule or not job.enabled or job.progress.paused or runs_at_start(job):
-        return None, False
+        return _Later()
+    search = RunSearch()
     try:
-        first = next(in_order_of_start(job, schedule_of(job).next(now_ms), now_ms), None)
+        first = next(in_order_of_start(job, schedule_of(job).next(now_ms), now_ms, search=search), None)
     except CustomScheduleError:  # it is not registered in this process
-        return None, False
-    return first, first is None
+        return _Later()
+    if first is not None:
+        return _Later(first)
+    return _Later(never=search.stopped_ms is None, not_before_ms=search.stopped_ms)
 
 
 def _differ(before: ForecastRun, after: ForecastRun) -> bool:

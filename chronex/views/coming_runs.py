@@ -13,12 +13,13 @@ from __future__ import annotations
 import re
 from bisect import insort
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush, merge
 from itertools import dropwhile, islice, takewhile
 from typing import NamedTuple
 
-from chronex.engine.plan import NO_CHANCE, blackout_at, blackout_end, blackouts_of, due_time, lead_ms
+from chronex.engine.plan import NO_CHANCE, blackout_at, blackout_end, blackouts_of, due_time, lead_ms, spread_of
 from chronex.errors import ChronexError, CustomScheduleError
 from chronex.expr.option_block import NO_OPTIONS, Options
 from chronex.model.calendars import OnExcluded
@@ -29,9 +30,10 @@ from chronex.text.durations import DAY_MS
 from chronex.timing import read
 from chronex.timing.calendar_schedule import MovedFrom
 from chronex.timing.job_schedule import CUSTOM, is_interval, is_random, moved_from, schedule_of
+from chronex.timing.occurrences import stagger_offset
 
-# So many instants in a row that cannot start are looked at before a view says that none will: more than a year of a
-# daily job. To find that a spread has no place for one takes a third of a millisecond.
+# So many instants in a row that cannot start are looked at; a view says how far it came. To find that a spread has no
+# place for one takes a third of a millisecond.
 MOST_BARRED = 400
 # Of distances that are drawn none can be passed over.
 MOST_DRAWN = 10_000
@@ -52,6 +54,14 @@ class ForecastRun(NamedTuple):
     @property
     def runs(self) -> bool:
         return not self.reason
+
+
+@dataclass(slots=True)
+class RunSearch:
+    """Filled by a search for the next run: nothing starts before `stopped_ms`, and what comes then was not looked at.
+    None where all that comes was."""
+
+    stopped_ms: int | None = None
 
 
 def forecast(jobs: Iterable[Job], after_ms: int, until_ms: int) -> Iterator[ForecastRun]:
@@ -225,54 +235,94 @@ def is_beyond_window(job: Job, nominal_ms: int, due_ms: int) -> bool:
     return window_ms is not None and due_ms > nominal_ms + window_ms
 
 
-def startable(job: Job, from_ms: int, now_ms: int, not_before_ms: int | None = None) -> Iterator[ForecastRun]:
+def startable(
+    job: Job, from_ms: int, now_ms: int, not_before_ms: int | None = None, search: RunSearch | None = None
+) -> Iterator[ForecastRun]:
     """The runs from the instant `from_ms` of the schedule on that will start, and not before `not_before_ms`.
 
-    What a pause or a blackout bars is passed over as a whole: it may be a month of a job that starts every second.
+    What a pause, a blackout or the clauses of a spread bar is passed over as a whole: it may be a month of a job that
+    starts every second.
     """
-    is_plain = starts_at_nominal_times(job)
-    lead = lead_ms(job)
+    if is_always_too_late(job):
+        return
+    is_plain, is_drawn, lead = starts_at_nominal_times(job), is_random(job), lead_ms(job)
+    schedule = schedule_of(job)
     nominal: int | None = from_ms
     barred, barred_from, barred_until = 0, from_ms, from_ms
-    is_drawn = is_random(job)
     while nominal is not None and barred < (MOST_DRAWN if is_drawn else MOST_BARRED):
-        if job.progress.decided and job.progress.was_decided(nominal):
-            nominal = schedule_of(job).next(nominal)
+        if (decided_ms := _decided_until(job, nominal)) is not None:
+            nominal = schedule.next(decided_ms)
             continue
         run = ForecastRun(nominal, job.id, nominal, nominal) if is_plain else forecast_run(job, nominal, now_ms)
         not_yet = not_before_ms if not_before_ms is not None and run.latest_ms < not_before_ms else None
         if run.runs and not_yet is None:
             barred = 0
             yield run._replace(due_ms=max(run.due_ms, not_before_ms)) if not_before_ms is not None else run
-            nominal = schedule_of(job).next(nominal)
-        else:
-            free = not_yet if not_yet is not None else _free_from(job, run)
-            if counts_from_ends(job):
-                job, nominal = _counted_past(job, max(run.due_ms, now_ms), free)
-                barred += 1
-                continue
-            # Between two blackouts a run may start: each is passed over for itself.
-            is_same = barred > 0 and free == barred_until
-            barred_from, barred_until = min(barred_from, run.due_ms) if is_same else run.due_ms, free
-            barred += 1
-            # A spread may put a later instant before what bars this one: as far as it reaches, one by one.
-            is_certain = not_yet is not None or nominal - lead >= barred_from or barred > MOST_BARRED // 2
-            is_certain &= not is_drawn
-            nominal = schedule_of(job).next(max(nominal, free - widest_ms(job) - 1) if is_certain else nominal)
+            nominal = schedule.next(nominal)
+            continue
+        barred += 1
+        free = not_yet if not_yet is not None else _free_from(job, run)
+        if free is None:
+            return
+        if counts_from_ends(job):
+            job, nominal = _counted_past(job, max(run.due_ms, now_ms), free)
+            schedule = schedule_of(job)
+            continue
+        # Between two blackouts a run may start: each is passed over for itself.
+        is_same = barred > 1 and free == barred_until
+        barred_from, barred_until = min(barred_from, run.due_ms) if is_same else run.due_ms, free
+        # A spread may put a later instant before what bars this one: as far as it reaches, one by one.
+        is_certain = not_yet is not None or job.spread is None or run.reason.code is ReasonCode.UNSCHEDULABLE
+        is_certain |= nominal - lead >= barred_from or barred > MOST_BARRED // 2
+        is_passed = is_certain and not is_drawn
+        is_opening = not_yet is None and run.reason.code is ReasonCode.UNSCHEDULABLE
+        first = free if is_opening else free - _reach_ms(job, run)
+        nominal = schedule.next(max(nominal, first - 1) if is_passed else nominal)
+    if nominal is not None and search is not None:
+        search.stopped_ms = nominal - lead
+
+
+def is_always_too_late(job: Job) -> bool:
+    """Does its stagger alone, the same for each instant, put it behind its window?"""
+    options = placement_options(job)
+    if options.window is None or not options.stagger or job.spread is not None:
+        return False
+    return stagger_offset(job.id, options.stagger) > options.window
+
+
+def _decided_until(job: Job, nominal_ms: int) -> int | None:
+    """The end of the span in which the instant was decided, where it was: a set clock may leave a year of them."""
+    ends = (end for begin, end in job.progress.decided if begin < nominal_ms <= end)
+    return max(ends, default=None) if job.progress.decided else None
+
+
+def _reach_ms(job: Job, run: ForecastRun) -> int:
+    """How far behind its instant one may start that what bars this run bars no longer."""
+    return run.latest_ms - run.nominal_ms if job.spread is None else widest_ms(job)
 
 
 def in_order_of_start(
-    job: Job, from_ms: int | None, now_ms: int, drawn: Iterable[ForecastRun] = (), not_before_ms: int | None = None
+    job: Job,
+    from_ms: int | None,
+    now_ms: int,
+    drawn: Iterable[ForecastRun] = (),
+    not_before_ms: int | None = None,
+    search: RunSearch | None = None,
 ) -> Iterator[ForecastRun]:
     """The runs that will start, in the order in which they do, as many as `max` leaves."""
-    yield from islice(all_in_order_of_start(job, from_ms, now_ms, drawn, not_before_ms), runs_left(job))
+    yield from islice(all_in_order_of_start(job, from_ms, now_ms, drawn, not_before_ms, search), runs_left(job))
 
 
 def all_in_order_of_start(
-    job: Job, from_ms: int | None, now_ms: int, drawn: Iterable[ForecastRun], not_before_ms: int | None
+    job: Job,
+    from_ms: int | None,
+    now_ms: int,
+    drawn: Iterable[ForecastRun],
+    not_before_ms: int | None,
+    search: RunSearch | None = None,
 ) -> Iterator[ForecastRun]:
     """Those on record, which are given, and those that the schedule names from the instant `from_ms` on."""
-    planned = iter(()) if from_ms is None else startable(job, from_ms, now_ms, not_before_ms)
+    planned = iter(()) if from_ms is None else startable(job, from_ms, now_ms, not_before_ms, search)
     on_record = sorted(drawn)
     runs = planned
     if on_record or job.spread is not None:
@@ -301,10 +351,14 @@ def runs_left(job: Job) -> int | None:
     return None if limit is None else max(limit - job.progress.counters.fired, 0)
 
 
-def _free_from(job: Job, run: ForecastRun) -> int:
-    """The end of what bars the run, where that has one; else its own time."""
+def _free_from(job: Job, run: ForecastRun) -> int | None:
+    """The end of what bars the run, or the first instant that the clauses of its spread let start; where there is
+    neither its own time, and None where nothing starts any more."""
     if run.reason.code is ReasonCode.BLACKOUT:
         return blackout_end(job, run.due_ms)
+    if run.reason.code is ReasonCode.UNSCHEDULABLE and job.spread is not None:
+        # Where its own window has an opening, the draws did not find it, and those of the next one may.
+        return spread_of(job.spread, job.id, job.timezone).opening_from(run.nominal_ms)
     until = job.progress.paused_until_ms
     return until if run.reason.code is ReasonCode.PAUSED and until is not None else run.nominal_ms
 

@@ -26,12 +26,13 @@ from chronex.timing.calendar_schedule import MovedFrom
 from chronex.timing.job_schedule import runs_at_start
 from chronex.views.coming_runs import (
     ForecastRun,
+    RunSearch,
     counts_from_ends,
     may_wait_for,
     runs_left,
 )
 from chronex.views.group_rows import waits_for
-from chronex.views.known_runs import beside_records, coming_runs, known_runs, left_by_max
+from chronex.views.known_runs import KnownRuns, beside_records, coming_runs, known_runs, left_by_max
 
 # Behind so many occurrences that have not ended the last one that has is found mostly.
 _OPEN_MOSTLY = 8
@@ -134,6 +135,7 @@ class Row(NamedTuple):
     queued: int
     drawn: tuple[ForecastRun, ...] = ()  # on record, or missed: they will start when it is their time
     ahead: Job | None = None  # the job as it is once what it missed is decided, where it missed something
+    not_before_ms: int | None = None  # where no next run was found up to here, and what comes then was not looked at
 
     @property
     def is_enabled(self) -> bool:
@@ -142,7 +144,8 @@ class Row(NamedTuple):
     @property
     def is_active(self) -> bool:
         """It is enabled, not paused, and has a run to come."""
-        return self.job.enabled and not self.is_paused and self.next is not None
+        may_run = self.next is not None or self.not_before_ms is not None
+        return self.job.enabled and not self.is_paused and may_run
 
     @property
     def without_last(self) -> str:
@@ -256,10 +259,10 @@ def _row(reading: Reading, job: Job, going: _Open, now_ms: int) -> Row:
     retry = _first_retry(reading, job, going.retrying.get(job.id, ()))
     waits = retry_wait(reading, job, now_ms) if retry is not None else None
     skipped_until = None if waits is None else waits.skips_until_ms
-    recorded = _recorded(reading, job, going.pending.get(job.id, ()))
     newest = _newest(reading, job)
-    known = known_runs(_beside_all(reading, job, (*recorded, *newest)), recorded, now_ms, skipped_until)
-    upcoming = next(coming_runs(known, now_ms, skipped_until), None)
+    known = _known(reading, job, going, newest, now_ms, skipped_until)
+    search = RunSearch()
+    upcoming = next(coming_runs(known, now_ms, skipped_until, search), None)
     if runs_left(job) is not None:
         known = known._replace(runs=left_by_max(known, now_ms, skipped_until))
     queued = len(going.queued.get(job.id, ()))
@@ -271,7 +274,8 @@ def _row(reading: Reading, job: Job, going: _Open, now_ms: int) -> Row:
     elif queued:
         situation = Situation.QUEUED
     else:
-        situation = _at_rest(job, has_next=upcoming is not None, is_paused=is_paused)
+        may_run = upcoming is not None or search.stopped_ms is not None
+        situation = _at_rest(job, has_next=may_run, is_paused=is_paused)
     return Row(
         job=job,
         situation=situation,
@@ -284,13 +288,14 @@ def _row(reading: Reading, job: Job, going: _Open, now_ms: int) -> Row:
         queued=queued,
         drawn=tuple(known.runs),
         ahead=known.job if known.job is not job else None,
+        not_before_ms=search.stopped_ms if upcoming is None else None,
     )
 
 
 def counts_from_its_run(row: Row) -> bool:
     """Is its next instant known when the run has ended that goes on, waits for a retry, or for its turn?"""
     is_open = row.is_running or row.retry is not None or row.queued > 0
-    return is_open and row.job.enabled and counts_from_ends(row.job) and runs_left(row.job) != 0
+    return is_open and row.job.enabled and counts_from_ends(row.job) and runs_left(row.ahead or row.job) != 0
 
 
 def _at_rest(job: Job, *, has_next: bool, is_paused: bool) -> Situation:
@@ -310,18 +315,13 @@ def _since(reading: Reading, job: str, running: Iterable[int]) -> int | None:
     return min((o.started_ms for o in found if o is not None and o.started_ms is not None), default=None)
 
 
-def next_run(
-    reading: Reading, job: Job, now_ms: int, pending: Iterable[int] = (), skipped_until_ms: int | None = None
-) -> NextRun | None:
-    """The first run that will start: of those on record, and those that the schedule names.
-
-    What is due before `skipped_until_ms` will be skipped. None for a job that is disabled, done, or paused until
-    someone resumes it.
-    """
-    recorded = _recorded(reading, job, pending)
-    beside = _beside_all(reading, job, (*recorded, *_newest(reading, job)))
-    known = known_runs(beside, recorded, now_ms, skipped_until_ms)
-    return _shown(next(coming_runs(known, now_ms, skipped_until_ms), None))
+def _known(
+    reading: Reading, job: Job, going: _Open, newest: list[Occurrence], now_ms: int, skipped_until_ms: int | None
+) -> KnownRuns:
+    recorded = _recorded(reading, job, going.pending.get(job.id, ()))
+    queued = _recorded(reading, job, going.queued.get(job.id, ())) if runs_left(job) is not None else []
+    beside = _beside_all(reading, job, (*recorded, *newest))
+    return known_runs(beside, recorded, now_ms, skipped_until_ms, queued)
 
 
 def _recorded(reading: Reading, job: Job, nominals: Iterable[int]) -> list[Occurrence]:
@@ -482,8 +482,8 @@ def upcoming_runs(reading: Reading, job: Job, now_ms: int, count: int) -> list[N
     """The next `count` runs that will start, on record or not, in the order in which they do."""
     waits = retry_wait(reading, job, now_ms)
     skipped_until = None if waits is None else waits.skips_until_ms
-    recorded = reading.occurrences(job.id, limit=2 * count + 20)
-    known = known_runs(_beside_all(reading, job, recorded), recorded, now_ms, skipped_until)
+    newest = reading.occurrences(job.id, limit=1)
+    known = _known(reading, job, _Open(reading, job.id), newest, now_ms, skipped_until)
     found = islice(coming_runs(known, now_ms, skipped_until), count)
     return [shown for run in found if (shown := _shown(run)) is not None]
 

@@ -4,8 +4,10 @@ the schedule names behind them, as far as one reading of the store tells."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from chronex.engine.plan import CATCHING_UP, NO_CHANCE, blackout_at, lead_ms, plan_job, was_missed
 from chronex.errors import CustomScheduleError
@@ -17,12 +19,14 @@ from chronex.timing.calendar_schedule import MovedFrom
 from chronex.timing.job_schedule import schedule_of
 from chronex.views.coming_runs import (
     ForecastRun,
+    RunSearch,
     all_in_order_of_start,
     barred_at,
     counted_from,
     counts_from_ends,
     forecast_run,
     is_beyond_window,
+    placement_options,
     runs_left,
 )
 
@@ -36,20 +40,27 @@ class KnownRuns(NamedTuple):
     job: Job
     runs: list[ForecastRun]
     recorded: frozenset[int]  # those of them that are on record, by their instants
+    asked: frozenset[int]  # those that a person asked for, which start whatever `max` and the job file say
     made_up: frozenset[int] = frozenset()  # and those whose time came while nobody watched the clock
     planned_ms: int | None = None  # when the job is planned next
 
 
 def known_runs(
-    job: Job, recorded: Iterable[Occurrence], now_ms: int, skipped_until_ms: int | None = None
+    job: Job,
+    recorded: Iterable[Occurrence],
+    now_ms: int,
+    skipped_until_ms: int | None = None,
+    queued: Iterable[Occurrence] = (),
 ) -> KnownRuns:
     """Those on record; and where instants were missed, those that a scheduler that starts now makes up for."""
+    job = behind_queue(job, queued, now_ms)
     recorded, first = list(recorded), _first_undecided(job)
+    asked = frozenset(one.nominal_ms for one in recorded if one.manual)
     late = frozenset(one.nominal_ms for one in recorded if was_missed(one, now_ms - _DECIDED_WITHIN_MS))
     drawn = drawn_runs(job, recorded, now_ms, skipped_until_ms)
     if job.recovery.strategy is RecoveryStrategy.MARK_MISSED:
         drawn = [run for run in drawn if run.nominal_ms not in late]
-    known = KnownRuns(job, drawn, frozenset(run.nominal_ms for run in drawn), late, job.progress.next_ms)
+    known = KnownRuns(job, drawn, frozenset(run.nominal_ms for run in drawn), asked, late, job.progress.next_ms)
     if not job.enabled or first is None or first >= now_ms - _DECIDED_WITHIN_MS:
         return known
     try:
@@ -82,17 +93,47 @@ def beside_records(job: Job, recorded: Iterable[Occurrence]) -> Job:
     return job.progressed(decided=(*job.progress.decided, *((nominal - 1, nominal) for nominal in ahead)))
 
 
-def coming_runs(known: KnownRuns, now_ms: int, skipped_until_ms: int | None) -> Iterator[ForecastRun]:
+def behind_queue(job: Job, queued: Iterable[Occurrence], now_ms: int) -> Job:
+    """The job once those that wait for their turn have started: of what comes behind them `max` leaves less.
+
+    One with a window may be skipped at its turn, so nothing is said to be left out for its sake.
+    """
+    if runs_left(job) is None:
+        return job
+    is_patient = placement_options(job).window is None
+    starting = sum(one.manual or (is_patient and _will_start(job, one, now_ms, 0)) for one in queued)
+    counters = job.progress.counters
+    return job.progressed(counters=replace(counters, fired=counters.fired + starting)) if starting else job
+
+
+def coming_runs(
+    known: KnownRuns, now_ms: int, skipped_until_ms: int | None, search: RunSearch | None = None
+) -> Iterator[ForecastRun]:
     job = known.job
     if not job.enabled:
-        return iter(())
+        return (run for run in sorted(known.runs) if run.nominal_ms in known.asked)
     not_before, first = skipped_until_ms, _first_undecided(job)
     if job.progress.is_paused_at(now_ms):
         until = job.progress.paused_until_ms
         first = None if until is None else first
         not_before = max(until or 0, skipped_until_ms or 0)
-    runs = all_in_order_of_start(job, first, now_ms, known.runs, not_before)
-    return islice(_not_overlapping(known, runs, now_ms), runs_left(job))  # what is skipped does not count for `max`
+    runs = all_in_order_of_start(job, first, now_ms, known.runs, not_before, search)
+    return _as_max_leaves(known, _not_overlapping(known, runs, now_ms))  # what is skipped does not count for it
+
+
+def _as_max_leaves(known: KnownRuns, runs: Iterator[ForecastRun]) -> Iterator[ForecastRun]:
+    """It counts what a person asked for, and keeps none of that from starting."""
+    left = runs_left(known.job)
+    if left is None:
+        yield from runs
+        return
+    asked = sum(run.nominal_ms in known.asked for run in known.runs)
+    while (left > 0 or asked > 0) and (run := next(runs, None)) is not None:
+        is_asked = run.nominal_ms in known.asked
+        if is_asked or left > 0:
+            yield run
+            left -= 1
+        asked -= is_asked
 
 
 # How many of one job that come with one tick its overlap policy lets start, at once or later.

@@ -214,10 +214,12 @@ class RunSimulation:
                 yield Played(planned.occurrence, OccurrenceState.SKIPPED, planned.outcome.reason)
 
     def _plan_first(self, job_id: str, begin: int) -> Iterator[Played]:
-        if self.parts[job_id].follows_its_end:
-            self._count_from(job_id, begin)
-        else:
+        if not self.parts[job_id].follows_its_end:
             yield from self._plan_now(job_id, begin)
+        elif (counted_ms := schedule_of(self.jobs[job_id]).next(begin)) is not None:
+            self._plan_again(job_id, counted_ms)  # from the end of its last run
+        else:
+            self._count_from(job_id, begin)
 
     def _plan_now(self, job_id: str, at: int) -> Iterator[Played]:
         """What `max` leaves is known when the instant has come: one that is skipped or waits has not started."""

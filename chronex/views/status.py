@@ -15,6 +15,7 @@ from chronex.storage import journal, keys
 from chronex.storage.records import Reading
 from chronex.text.durations import brief_duration
 from chronex.timing.job_schedule import CUSTOM, schedule_of
+from chronex.views.coming_runs import MOST_BARRED, next_instant
 from chronex.views.group_rows import GroupRow, groups_of
 from chronex.views.jobs import IsAlive, Row, Situation, Summary, lacking_functions, named, rows_of, summary_of
 from chronex.views.nodes import WATCHED, NodeHealth, NodeRow, Watch, concern_words, nodes_of, watch_of
@@ -70,7 +71,9 @@ class StoreStatus(NamedTuple):
     channels: tuple[ChannelRow, ...] = ()
     watch: Watch = WATCHED
     start: str = "chronex run"  # what starts a daemon where none runs
-    never: tuple[Job, ...] = ()  # enabled jobs that have never run, and have no time at which they will
+    never: tuple[
+        Row, ...
+    ] = ()  # enabled jobs that have never run and never will, or of which nothing starts for long
 
     def troubles(self, now_ms: int) -> list[Trouble]:
         """All that the records tell; a full disk, files and calendar data are the reader's own to look at."""
@@ -79,7 +82,7 @@ class StoreStatus(NamedTuple):
         found += [_error(TroubleCode.NODE_SILENT, words) for words in self._of_nodes()]
         found += of_nodes(row.node for row in self.nodes)
         found += of_channels(self.channels, now_ms)
-        found += self._of_jobs()
+        found += self._of_jobs(now_ms)
         if self.summary.dead_letters:
             words = f"{self.summary.dead_letters} in the dead-letter queue"
             found.append(_error(TroubleCode.DEAD_LETTERS, words, "chronex dlq list"))
@@ -98,7 +101,7 @@ class StoreStatus(NamedTuple):
                 found.append(_error(TroubleCode.NODE_SILENT, words, "it hangs, or was stopped by a signal"))
         return found
 
-    def _of_jobs(self) -> list[Trouble]:
+    def _of_jobs(self, now_ms: int) -> list[Trouble]:
         found = []
         for row in self.failing:
             name, often = row.job.shown_name, row.job.progress.counters.failures_in_a_row
@@ -115,10 +118,10 @@ class StoreStatus(NamedTuple):
             words = f"{job.shown_name} waits: it may run on {describe_placement(job)}, and no such node works here"
             found.append(_error(TroubleCode.NO_NODE, words, job=job.id))
         found += [_error(TroubleCode.JOB_LATE, f"{job.shown_name} is late", job=job.id) for job in self.late]
-        for job in self.never:
-            words = f"{job.shown_name} never runs: no time matches its schedule"
-            hint = f"chronex why {quote(job.shown_name)}"
-            found.append(Trouble(Severity.WARNING, TroubleCode.JOB_NEVER_RUNS, words, hint, job.id))
+        for row in self.never:
+            hint = f"chronex why {quote(row.job.shown_name)}"
+            words = _words_of_never(row, now_ms)
+            found.append(Trouble(Severity.WARNING, TroubleCode.JOB_NEVER_RUNS, words, hint, row.job.id))
         return found
 
     def _of_nodes(self) -> list[str]:
@@ -160,7 +163,7 @@ def store_status(reading: Reading, now_ms: int, is_alive: IsAlive, boot_id: str 
         channels=tuple(channel_rows(reading)),
         watch=watch_of(reading, now_ms, is_alive, boot_id),
         start="chronex run" if summary.daemon is not None else start_command(reading),
-        never=tuple(row.job for row in rows if _never_runs(row)),
+        never=tuple(row for row in rows if _never_runs(row)),
     )
 
 
@@ -168,12 +171,22 @@ def _never_runs(row: Row) -> bool:
     """A schedule without a time. A job that follows others has none of its own. One that has run is done, unless its
     schedule was edited since to one that no time ever matches."""
     job = row.job
+    if row.not_before_ms is not None:
+        return not row.is_paused
     if not job.enabled or row.is_paused or row.next is not None or row.situation is not Situation.DONE:
         return False
     if not job.progress.counters.fired:
         return bool(job.schedule)
     is_plain = bool(job.schedule) and job.dialect != CUSTOM and job.calendars is None
     return is_plain and schedule_of(job).next(0) is None
+
+
+def _words_of_never(row: Row, now_ms: int) -> str:
+    name = row.job.shown_name
+    if row.not_before_ms is not None:
+        return f"{name} does not run: none of its next {MOST_BARRED} times can start"
+    has_times = next_instant(row.job, now_ms) is not None
+    return f"{name} never runs: {'none of its times can start' if has_times else 'no time matches its schedule'}"
 
 
 def _error(code: TroubleCode, words: str, hint: str = "", job: str = "") -> Trouble:

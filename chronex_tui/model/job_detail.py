@@ -223,22 +223,23 @@ def _next_line(detail: JobDetail, display: DisplaySettings, cells: int) -> Line:
     ]
     while len(stamps) > 1 and cell_width(dot.join(stamps)) > cells - _LABEL:
         stamps.pop()
-    return (("next   ", "label"), (dot.join(stamps), "") if stamps else _no_run(detail, zone, display.now_ms))
+    return (("next   ", "label"), (dot.join(stamps), "") if stamps else _no_run(detail, display))
 
 
-def _no_run(detail: JobDetail, zone: Zone, now_ms: int) -> Span:
+def _no_run(detail: JobDetail, display: DisplaySettings) -> Span:
     if detail.would_run_ms is not None:
-        return (f"paused; would run {_both(detail.would_run_ms, zone, detail.row.job, now_ms)}", "dim")
+        job = detail.row.job
+        return (f"paused; would run {_both(detail.would_run_ms, display.zone_of(job), job, display.now_ms)}", "dim")
     if counts_from_its_run(detail.row):
         return ("counted from the end of its run", "dim")
-    return (no_time_words(detail.row.job), "dim")
+    return (no_time_words(detail.row, display), "dim")
 
 
 def _upcoming(detail: JobDetail, display: DisplaySettings, most: int) -> Iterator[Line]:
     job = detail.row.job
     zone = display.zone_of(job)
     if not detail.upcoming:
-        yield (("next   ", "label"), _no_run(detail, zone, display.now_ms))
+        yield (("next   ", "label"), _no_run(detail, display))
         return
     is_exact = have_seconds(run.due_ms for run in detail.upcoming)
     for number, run in enumerate(detail.upcoming[:most]):

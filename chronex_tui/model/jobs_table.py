@@ -147,13 +147,15 @@ def next_words(row: Row, display: DisplaySettings, *, is_daemon_alive: bool = Tr
         case Situation.DISABLED:
             return (("disabled", style),)
     if row.next is None:
-        return ((no_time_words(row.job), "dim"),)
+        return ((no_time_words(row, display), "dim"),)
     return _upcoming(row, display, is_daemon_alive=is_daemon_alive, is_exact=is_exact)
 
 
-def no_time_words(job: Job) -> str:
-    """Of a job without a time of its own: it follows others, or is over."""
-    return f"after {', '.join(map(cell_safe, job.after))}" if job.follows else "no further run"
+def no_time_words(row: Row, display: DisplaySettings) -> str:
+    """Of a job without a next run: it follows others, or is over, or none was found as far as was looked."""
+    if row.not_before_ms is not None:
+        return f"not before {stamp(row.not_before_ms, display.now_ms, display.zone_of(row.job))}"
+    return f"after {', '.join(map(cell_safe, row.job.after))}" if row.job.follows else "no further run"
 
 
 def _upcoming(row: Row, display: DisplaySettings, *, is_daemon_alive: bool, is_exact: bool) -> Line:

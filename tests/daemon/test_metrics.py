@@ -227,6 +227,15 @@ def test_a_job_tells_when_it_last_succeeded_last_started_and_will_run_next() -> 
     assert told("next_run") == {"a": 7_200, "never": 86_400 + 1_800}
 
 
+def test_the_next_run_of_a_job_may_be_on_record() -> None:
+    """It has its jitter already; the metric had the instant behind it."""
+    machine = SimulatedMachine([Job(id="a", schedule="0 1 * * * {jitter:5h}", tasks=TASK)])
+    machine.run_until(START + HOUR + 1)
+    (drawn,) = machine.occurrences("a")
+    found = scraped(page_of(machine))
+    assert found["scheduler_job_next_run_timestamp_seconds", (("job", "a"),)] == drawn.due_ms / 1000
+
+
 def test_times_of_jobs_are_told_of_the_first_jobs_alone() -> None:
     jobs = [Job(id=f"job-{number:03}", schedule="@daily", tasks=TASK) for number in range(MOST_JOBS + 3)]
     found = scraped(page_of(SimulatedMachine(jobs)))

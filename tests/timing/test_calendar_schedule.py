@@ -5,14 +5,17 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from itertools import islice
 from random import Random
 from zoneinfo import ZoneInfo
 
 import pytest
+from msgspec.structs import replace
 
 from chronex.model.calendars import CalendarRules, JobCalendar, OnExcluded
 from chronex.model.job import Job
 from chronex.text.durations import DAY_MS
+from chronex.timing.calendar_days import CalendarDays
 from chronex.timing.job_schedule import excluded_instants, moved_from, schedule_of
 
 EPOCH = date(1970, 1, 1)
@@ -265,6 +268,16 @@ def worked() -> Iterator[tuple[str, Job, str, list[str]]]:
         "2027-03-01 00:00", ["2027-03-28 03:00"],
     )  # fmt: skip
     yield (
+        "half hours behind a year off, which none of them is near enough to leave",
+        job("*/30 * * * *", excluded=(days("2027-01-01..2027-12-31"),), on_excluded=OnExcluded.NEXT_WORKDAY),
+        "2027-01-01 00:00", ["2028-01-01 00:00", "2028-01-01 00:30"],
+    )  # fmt: skip
+    yield (
+        "half hours behind a year off, the other way",
+        job("*/30 * * * *", excluded=(days("2027-01-01..2027-12-31"),), on_excluded=OnExcluded.PREVIOUS_WORKDAY),
+        "2027-03-05 00:00", ["2028-01-01 00:00", "2028-01-01 00:30"],
+    )  # fmt: skip
+    yield (
         "first and last working day",
         job("0 18 * * *", excluded=(days("2027-01-01", "2027-01-06"),), workday=(1, -1)),
         "2026-12-31 19:00", ["2027-01-04 18:00", "2027-01-29 18:00", "2027-02-01 18:00", "2027-02-26 18:00"],
@@ -313,6 +326,53 @@ def test_a_calendar_that_never_lets_anything_pass_is_found_out_in_few_steps() ->
     for job in jobs:
         assert schedule_of(job).next(ms(BEGIN)) is None
         assert schedule_of(job).previous(ms(BEGIN)) is None or job.calendars is not None
+
+
+@pytest.mark.parametrize("moves", [OnExcluded.NEXT_WORKDAY, OnExcluded.PREVIOUS_WORKDAY])
+@pytest.mark.parametrize(("rules", "most"), [
+    (CalendarRules(only=(JobCalendar(name="weekend", weekdays=(6, 7)),)), 100),
+    (CalendarRules(excluded=(days("2026-12-01..2037-12-31"),)), 0),
+], ids=["no working day", "eleven years off"])  # fmt: skip
+def test_days_without_a_working_day_near_are_looked_at_once(
+    moves: OnExcluded, rules: CalendarRules, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each instant looked through the 62 days around it, and so did each of the 250 that may move in front of it."""
+    looked: list[int] = []
+    plain = JobCalendar.day_span
+
+    def counted(calendar: JobCalendar, at: int) -> tuple[int, int] | None:
+        looked.append(at)
+        return plain(calendar, at)
+
+    monkeypatch.setattr(JobCalendar, "day_span", counted)
+    schedule = schedule_of(Job(id="j", schedule="0 */6 * * *", calendars=replace(rules, on_excluded=moves)))
+    assert len(list(islice(schedule.between(ms(BEGIN), ms(BEGIN) + 900 * DAY_MS), 100))) == most
+    forwards = len(looked)
+    assert schedule.previous(ms(BEGIN) + 800 * DAY_MS) is not None
+    assert (forwards < 4_000, len(looked) - forwards < 2_000) == (True, True)
+
+
+def test_an_expression_that_is_left_no_instant_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty years of Sundays were walked through for each instant of the other expression."""
+    asked: list[int] = []
+    plain = CalendarDays.allowed_from
+
+    def counted(these: CalendarDays, at: int) -> int | None:
+        asked.append(at)
+        return plain(these, at)
+
+    monkeypatch.setattr(CalendarDays, "allowed_from", counted)
+    rules = CalendarRules(excluded=(SUNDAYS,))
+    schedule = schedule_of(Job(id="j", schedule="0 5 * * SUN | 0 9 * * MON", calendars=rules))
+    found = list(schedule.between(ms(BEGIN), ms(BEGIN) + 700 * DAY_MS))
+    assert found == list(
+        schedule_of(Job(id="j", schedule="0 9 * * MON")).between(ms(BEGIN), ms(BEGIN) + 700 * DAY_MS)
+    )
+    assert [one for one in found if schedule.next(one - 1) != one] == []
+    for again in reversed(found):
+        assert schedule.next(again - 1) == again
+    walk = 40 * 366 // 7
+    assert len(asked) < 2 * walk + len(found) * 4
 
 
 @pytest.mark.parametrize(

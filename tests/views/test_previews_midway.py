@@ -26,7 +26,7 @@ from chronex.testing import DAY, HOUR, MINUTE, ProcessOutcome, SimulatedMachine
 from chronex.text.instants import epoch_ms
 from chronex.views.apply_preview import preview
 from chronex.views.coming_runs import ForecastRun, forecast_job
-from chronex.views.jobs import NextRun, rows_of, upcoming_runs
+from chronex.views.jobs import NextRun, Row, Situation, rows_of, upcoming_runs
 from chronex.views.why import why
 from chronex.views.why.answer import Cause, cause_of
 from chronex_tui.model.lanes import Window, lanes_in
@@ -143,10 +143,14 @@ def hold(machine: SimulatedMachine, random: Random, life: Life) -> None:
 
 class Said(NamedTuple):
     upcoming: list[NextRun]
-    listed: NextRun | None
+    row: Row
     forecast: list[ForecastRun]
     timeline: list[int]
     asked: dict[int, Cause]
+
+    @property
+    def listed(self) -> NextRun | None:
+        return self.row.next
 
 
 def said_of(machine: SimulatedMachine, job_id: str, life: Life) -> Said:
@@ -160,7 +164,7 @@ def said_of(machine: SimulatedMachine, job_id: str, life: Life) -> Said:
         answers = {one.nominal_ms: why(reading, job_id, one.nominal_ms, now_ms) for one in coming}
         return Said(
             upcoming_runs(reading, job, now_ms, SHOWN),
-            row.next,
+            row,
             coming,
             sorted({mark.start_ms for mark in marks if mark.state == "planned"}),
             {nominal: answer.cause for nominal, answer in answers.items() if answer is not None},
@@ -200,6 +204,7 @@ def is_to_come(before: Occurrence | None) -> bool:
 
 def check_job(job: Job, said: Said, life: Life, began: list[Occurrence], real: dict[int, Occurrence]) -> None:
     check_forecast(job, said, life, real)
+    check_without_next(said.row, began)
     if "jitter" in job.schedule:
         drawn = [run for run in (said.listed, *said.upcoming) if run is not None and run.is_drawn]
         for run in drawn:
@@ -221,6 +226,15 @@ def check_job(job: Job, said: Said, life: Life, began: list[Occurrence], real: d
     assert said.listed == (said.upcoming[0] if said.upcoming else None), f"{job}"
     in_sight = sorted({due for due, _ in ran if life.now_ms <= due <= life.end_ms})
     assert [due for due in said.timeline if due >= life.now_ms] == in_sight, f"{job}"
+
+
+def check_without_next(row: Row, began: list[Occurrence]) -> None:
+    """What is done begins no more, and where no run was found none begins as far as was looked."""
+    if row.situation is Situation.DONE:
+        assert began == [], f"{row.job}"
+    if row.not_before_ms is not None:
+        assert row.next is None
+        assert all((one.started_ms or 0) >= row.not_before_ms for one in began), f"{row.job}: {row.not_before_ms}"
 
 
 def end_of_open_runs(real: dict[int, Occurrence], now_ms: int) -> int | None:

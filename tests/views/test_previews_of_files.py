@@ -161,7 +161,10 @@ HOVERED = {
         "- Sat 20 Mar 2027 09:00 CET (in 2h30m), or up to 40m later",
         "Each may wait for `job etl`, `group db`.",
     ],
-    'schedule = "0 9 * * *"\nspread = { duration = "1h", only = "between=22:00-23:00" }': ["It will not run again."],
+    'schedule = "0 9 * * *"\nspread = { duration = "1h", only = "between=22:00-23:00" }': [
+        "It does not start before Sun 23 Apr 2028 08:59:59 CEST; what comes then was not looked at."
+    ],
+    'schedule = "0 9 * * * {stagger:1h, window:1s}"': ["It will not run again."],
     # Where the job cannot be read, its expression can.
     'schedule = "0 9 * * *"\noverlap = "sometimes"': ["- Sat 20 Mar 2027 09:00 CET (in 2h30m)"],
 }

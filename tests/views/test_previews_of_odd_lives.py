@@ -155,7 +155,7 @@ def check(seed: object) -> None:
     check_life(machine, life._replace(now_ms=machine.now), is_watched=unwatched_ms <= MINUTE)
 
 
-@pytest.mark.parametrize("seed", [*range(4), 9, 11, 64, 119, 1033, 2825])
+@pytest.mark.parametrize("seed", [*range(4), 9, 11, 64, 119, 1033, 2598, 2616, 2825])
 def test_what_is_said_of_an_odd_life_is_what_happens(seed: int) -> None:
     check(seed)
 

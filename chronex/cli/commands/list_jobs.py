@@ -130,6 +130,8 @@ def next_text(row: Row, now_ms: int, zone: Zone, watch: Watch) -> str:
     if row.is_paused and row.job.enabled:
         until = row.job.progress.paused_until_ms
         return "paused" if until is None else f"until {moment(until, now_ms, zone)}"
+    if row.not_before_ms is not None:
+        return f"not before {moment(row.not_before_ms, now_ms, zone)}"
     if row.next is None:
         return f"after {', '.join(row.job.after)}" if row.job.follows else "-"
     when = upcoming_if(row.next.due_ms, now_ms, zone, has_scheduler=watch.has_scheduler)
@@ -166,6 +168,7 @@ def row_json(row: Row) -> dict[str, Any]:
         "version": job.version,
         **timed("next", None if row.next is None else row.next.due_ms),
         **timed("next_nominal", None if row.next is None else row.next.nominal_ms),
+        **timed("next_not_before", row.not_before_ms),
         "queued": row.queued,
         "may_wait_for": list(may_wait_for(job)),
         "last": None if row.last is None else outcome_json(row.last),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from chronex.views.job_graph import UsualPath
     from chronex.views.simulated_chains import Played
     from chronex.views.simulation import JobTally, SimulationTally
+    from chronex.views.simulation_start import SimulationStart
 
 _SHADES = " ░▒▓█"
 _ASCII_SHADES = " .:*#"
@@ -59,7 +60,8 @@ def simulate(
     form: Form = "text",
 ) -> int:
     """Play the coming days of all jobs through the real planner: crowded hours, runs that will be skipped or late.
-    Durations are measured where the store has some. Nothing is started or written.
+    Durations are measured where the store has some. Without --from it begins with the pauses, and the counts for
+    `max`, of the store; what runs or waits now is left out. Nothing is started or written.
 
     Example: chronex simulate --duration 10m
     """
@@ -96,7 +98,9 @@ def run_simulate(options: SimulateOptions) -> int:
     if not begin < end <= begin + _LONGEST_MS:
         raise UsageError("--to must be later than --from, by ten years at most")
     given, default = _given(options.durations, {job.id for job in found.jobs})
-    measured = _measured(options.store, found.jobs)
+    measured = _measured(options.store, found.jobs, begin)
+    is_of_now = options.since is None
+    jobs = measured.start.jobs if is_of_now else found.jobs
     takes = {**measured.jobs, **given}
     slots, chance, groups = found.settings.max_concurrent_jobs, Random(0), found.groups  # noqa: S311
     most = None if options.until is not None else MOST_RUNS - 1  # more would be cut, in the order in which they end
@@ -105,19 +109,23 @@ def run_simulate(options: SimulateOptions) -> int:
         return takes.get(job, default)
 
     span = SimulatedSpan((), end, is_chosen=options.until is not None)
-    counted = fold(found.jobs, (begin, end), duration_of, slots, chance, groups, zone, most)
+    counted = fold(jobs, (begin, end), duration_of, slots, chance, groups, zone, most)
     if counted is None:
-        played = simulate_runs(found.jobs, begin, end, duration_of, slots, chance, groups)
+        played = simulate_runs(jobs, begin, end, duration_of, slots, chance, groups)
         span = SimulatedSpan(played, end, is_chosen=options.until is not None)
         counted = tally(span, (job.id for job in found.jobs), zone)
     ways = _critical_paths(measured.tasks, found.jobs, takes, default)
     if options.form == "json":
         frame = {**timed("from", begin), **timed("to", span.end_ms), "timezone": zone.name, "durations_ms": takes}
+        frame["of_store"] = {"is_used": is_of_now, **_of_store_json(measured.start)}
         paths = {name: _path_json(path) for name, path in ways.paths.items()}
         print_json({**frame, **as_data(counted), "critical_paths": paths, "longest_chain": _path_json(ways.chain)})
         return 0
     source = f"{len(takes)} duration{'' if len(takes) == 1 else 's'} known, {format_duration(default)} for the others"
     out(f"{time_text(begin, zone)} to {time_text(span.end_ms, zone)}, times in {zone.name}; {source}")
+    if known := _of_store(measured.start):
+        how = "what runs or waits now is not played" if is_of_now else "not played, because --from begins afresh"
+        out(f"of the store: {known}; {how}")
     out()
     print_styled([*_lines(counted, zone), *_ways(ways)])
     return 0
@@ -202,26 +210,38 @@ def _given(durations: Sequence[str], known: set[str]) -> tuple[dict[str, int], i
     return given, default
 
 
+def _of_store(start: SimulationStart) -> str:
+    paused = f"paused {', '.join(map(terminal_safe, start.paused))}" if start.paused else ""
+    used = f"some of `max` used by {', '.join(map(terminal_safe, start.partly_used))}" if start.partly_used else ""
+    return ", ".join(words for words in (paused, used) if words)
+
+
+def _of_store_json(start: SimulationStart) -> dict[str, Any]:
+    return {"paused": list(start.paused), "max_used": list(start.partly_used)}
+
+
 class Measured(NamedTuple):
-    """How long runs took, by job; and those of each task, of jobs with several."""
+    """How long runs took, by job; those of each task, of jobs with several; and what the store says of the jobs."""
 
     jobs: dict[str, int]
     tasks: dict[str, dict[str, int]]
+    start: SimulationStart
 
 
-def _measured(store: str | None, jobs: Sequence[Job]) -> Measured:
+def _measured(store: str | None, jobs: Sequence[Job], now_ms: int) -> Measured:
     """The median of each job's latest runs, where a store has some."""
     from chronex.storage.records import Reading
     from chronex.views.job_graph import usual_task_durations
+    from chronex.views.simulation_start import SimulationStart, starting_now
     from chronex_store.opening import open_location
 
     location = store_location(store)
     if isinstance(location, Path) and not location.exists():
-        return Measured({}, {})
+        return Measured({}, {}, SimulationStart(list(jobs)))
 
     def read(reading: Reading) -> Measured:
         tasks = {job.id: usual_task_durations(reading, job) for job in jobs if len(job.tasks) > 1}
-        return Measured(_medians(reading, jobs), tasks)
+        return Measured(_medians(reading, jobs), tasks, starting_now(reading, jobs, now_ms))
 
     with open_location(location, create=False) as opened:
         return opened.view(lambda tx: read(Reading(tx)))

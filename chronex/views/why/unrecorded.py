@@ -21,9 +21,16 @@ from chronex.text.durations import format_duration
 from chronex.timing.job_schedule import is_random, moved_from, options_of
 from chronex.timing.occurrences import stagger_offset
 from chronex.timing.zones import Zone
-from chronex.views.coming_runs import ForecastRun, counts_from_ends, first_to_start, forecast_all, forecast_run
+from chronex.views.coming_runs import (
+    ForecastRun,
+    counts_from_ends,
+    first_to_start,
+    forecast_all,
+    forecast_run,
+    runs_left,
+)
 from chronex.views.jobs import lacking_functions, named, unstopped
-from chronex.views.known_runs import known_runs, left_by_max
+from chronex.views.known_runs import KnownRuns, known_runs, left_by_max
 from chronex.views.nodes import WATCHED, Watch
 from chronex.views.why.across_nodes import lacking_node, waits_words
 from chronex.views.why.answer import NO_NAMES, Cause, Link, Source, WhyAnswer, cause_of, stamp
@@ -307,21 +314,32 @@ def _barred(reading: Reading, job: Job, expected: ForecastRun, now_ms: int, zone
         )
         fact = Link(f"the job is paused{by}{until}", None, Source.RECORD)
         return Finding(Cause.PAUSED, f"it will be skipped: the job is paused{by}{until}", [fact])
-    limit, fired = options_of(job).max, job.progress.counters.fired
-    if limit is not None and not _is_left(reading, job, expected, limit - fired, now_ms):
-        fact = Link(f"{fired} of at most {limit} executions (max) have begun", None, Source.RECORD)
-        return Finding(Cause.MAX_REACHED, f"its limit of {limit} executions (max) is reached before", [fact])
+    if runs_left(job) is not None:
+        return _max_reached(reading, job, expected, now_ms)
     return None
 
 
-def _is_left(reading: Reading, job: Job, expected: ForecastRun, left: int, now_ms: int) -> bool:
-    """Is it one of the executions that `max` leaves, beside those on record that wait for their time?"""
-    if left <= 0:
-        return False
+def _max_reached(reading: Reading, job: Job, expected: ForecastRun, now_ms: int) -> Finding | None:
+    """Those that wait for their turn come first, and are counted too."""
     waits = retry_wait(reading, job, now_ms)
     not_before = 0 if waits is None else waits.skips_until_ms
-    known = known_runs(job, reading.occurrences(job.id), now_ms, not_before)
+    known = known_runs(job, reading.occurrences(job.id), now_ms, not_before, reading.waiting(job.id))
+    if _is_left(known, expected, now_ms, not_before):
+        return None
+    limit, fired = options_of(job).max, job.progress.counters.fired
+    fact = f"{fired} of at most {limit} executions (max) have begun"
+    if waiting := known.job.progress.counters.fired - fired:
+        fact += f", and {waiting} wait for their turn"
+    link = Link(fact, None, Source.RECORD)
+    return Finding(Cause.MAX_REACHED, f"its limit of {limit} executions (max) is reached before", [link])
+
+
+def _is_left(known: KnownRuns, expected: ForecastRun, now_ms: int, not_before: int) -> bool:
+    """Is it one of the executions that `max` leaves, beside those on record that wait for their time?"""
     job, drawn = known.job, left_by_max(known, now_ms, not_before)
+    left = runs_left(job)
+    if not left:
+        return left is None
     since = job.progress.cursor_ms if job.progress.cursor_ms is not None else now_ms
     until = expected.due_ms + lead_ms(job)  # what is planned later starts later
     coming = forecast_all(job, since, max(until, expected.nominal_ms), now_ms)

@@ -1,4 +1,4 @@
-"""chronex simulate: what will be crowded, skipped or late, from the file alone."""
+"""chronex simulate: what will be crowded, skipped or late, from the file and what the store says of its jobs."""
 
 from __future__ import annotations
 
@@ -138,6 +138,26 @@ def test_bad_input_is_one_sentence(chronex: Chronex, file: str, arguments: tuple
     done = chronex("simulate", file, *arguments)
     assert done.code == 2
     assert words in done.err
+
+
+def test_a_pause_and_what_is_used_of_max_are_those_of_the_store(chronex: Chronex, tmp_path: Path) -> None:
+    """A paused job was played as if it ran, and nothing said that the store has it otherwise."""
+    path, store = tmp_path / "chronex.toml", str(tmp_path / "store")
+    path.write_text(
+        '[scheduler]\ntimezone = "UTC"\n[jobs.held]\nschedule = "0 * * * *"\nrun = "true"\n'
+        '[jobs.once]\nschedule = "@once 2027-01-01T00:00:00Z {max:1}"\nrun = "true"\n'
+    )
+    assert chronex("apply", str(path), "--store", store).code == 0
+    assert chronex("pause", "held", "--store", store).code == 0
+    done = chronex("simulate", str(path), "--store", store)
+    assert done.code == 0, done.err
+    assert "of the store: paused held; what runs or waits now is not played" in done.out
+    assert "held                     0 run; 672 skipped (paused" in done.out
+    afresh = chronex("simulate", str(path), "--store", store, *SPAN)
+    assert "of the store: paused held; not played, because --from begins afresh" in afresh.out
+    assert "72 runs of 2 jobs; 0 jobs with runs that are skipped" in afresh.out
+    shape = json.loads(chronex("simulate", str(path), "--store", store, "--format", "json").out)
+    assert shape["of_store"] == {"is_used": True, "paused": ["held"], "max_used": []}
 
 
 def test_durations_are_asked_of_a_store_that_machines_share(chronex: Chronex, file: str, postgres_url: str) -> None:
