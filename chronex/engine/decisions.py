@@ -459,9 +459,9 @@ class Decisions:
                 return
             self._start_queue_of(name)
             engine.served_last = name
-        if self.free_slots <= 0:
-            return
         for occurrence in self.lines.heads():
+            if self.free_slots <= 0:
+                return
             self._admit(occurrence)
             if self._is_over(occurrence):
                 self._start_queue_of(occurrence.job)  # who waited for it alone stands in no line yet
