@@ -361,13 +361,12 @@ class Daemon:
 
     async def _has_run_all(self) -> bool:
         """Whether nothing runs, and who waits for a condition has had an answer. The next call asks again."""
-        if not self.executor.is_idle or self.engine.has_news:
-            return False
-        if not self.engine.awaits_conditions:
-            return True
+        if not self.executor.is_idle or self.away or not self.engine.awaits_conditions:
+            return self.executor.is_idle
         with contextlib.suppress(StoreError):  # it is away
-            return await self._watch().has_asked_for_all()
-        return True
+            if not await self._watch().has_asked_for_all():
+                return False
+        return not self.engine.has_news  # what was found while that was read is for the next tick
 
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""

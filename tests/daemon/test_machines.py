@@ -315,7 +315,7 @@ def test_once_sees_a_chain_through(postgres_url: str, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         with found.store as store:
             ends = [_states(store, name) for name in ("first", "second", "third")]
-        assert ends == [[OccurrenceState.COMPLETED]] * 3
+        assert ends == [[OccurrenceState.COMPLETED]] * 3, done.stderr
 
 
 def test_a_daemon_that_begins_while_others_hold_the_store_waits_for_it(
