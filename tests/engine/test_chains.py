@@ -325,6 +325,31 @@ def test_a_parent_that_no_longer_counts_lets_it_go() -> None:
     assert chain.go(AT + 2) == ["monthly"]
 
 
+@pytest.mark.parametrize("then", ["never ran", "has completed", "has failed", "runs"])
+def test_other_parents_are_asked_when_the_edit_that_names_them_is_applied(then: str) -> None:
+    """It was let go, and ran though the parent that its file names never had."""
+    chain = Chain(ETL, job("billing", "50 0 * * *" if then != "never ran" else "0 0 1 1 *"), MONTHLY)
+    chain.go(AT - 10 * MINUTE)
+    if then.startswith("has"):
+        chain.over("billing", AT - 5 * MINUTE, GOOD if then == "has completed" else BAD)
+    assert chain.go(AT) == ["etl"]
+    apply_jobs(chain.store, [ETL, chain.jobs[1], replace(MONTHLY, after=("billing",))], AT + 1)
+    begun = chain.go(AT + 2)
+    assert begun == (["monthly"] if then == "has completed" else [])
+    state, reason = chain.states("monthly")[-1][1:]
+    billing = occurrence_id("billing", AT - 10 * MINUTE)
+    assert (state, reason) == {
+        "never ran": ("skipped", "billing has not run yet"),
+        "has completed": ("running", ""),
+        "has failed": ("skipped", f"billing failed: {billing}"),
+        "runs": ("queued", "waits for billing"),
+    }[then]
+    if then == "runs":
+        assert chain.over("etl", AT + 3) == []
+        assert chain.over("billing", AT + 4) == ["monthly"]
+    assert chain.verify() == []
+
+
 def test_it_waits_for_the_child_of_a_parent_too() -> None:
     chain = Chain(ETL, REPORT, job("aa", HOURLY, ["report"]))
     chain.go(AT)
