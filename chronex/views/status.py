@@ -116,8 +116,8 @@ class StoreStatus(NamedTuple):
             found.append(_error(TroubleCode.NO_NODE, words, job=job.id))
         found += [_error(TroubleCode.JOB_LATE, f"{job.shown_name} is late", job=job.id) for job in self.late]
         for job in self.never:
-            words = f"{job.shown_name} never runs: no time matches its schedule"
-            hint = f"chronex why {quote(job.shown_name)}"
+            why = "its calendars leave no time of its schedule" if job.calendars else "no time matches its schedule"
+            words, hint = f"{job.shown_name} never runs: {why}", f"chronex show {quote(job.shown_name)}"
             found.append(Trouble(Severity.WARNING, TroubleCode.JOB_NEVER_RUNS, words, hint, job.id))
         return found
 
