@@ -37,6 +37,8 @@ def calendar_rules_of(
         raise UsageError("--on-excluded needs --calendar: without one nothing is excluded")
     if any(not 1 <= abs(number) <= 23 for number in workday):
         raise UsageError("--workday goes from 1 to 23, and from -1 to -23 counted from the end of the month")
+    if on_excluded != OnExcluded.SKIP and workday:  # as in a job file
+        raise UsageError("--workday names working days already, so nothing is left to move; leave --on-excluded out")
     if on_excluded != OnExcluded.SKIP and isinstance(expression.meaning.body, Every):
         hint = "leave --on-excluded out, or write a schedule with times of the day"
         raise UsageError(f"an interval has no time of the day to keep on another day; {hint}")

@@ -95,9 +95,14 @@ def _replayed(reading: Reading, child: Job, ended: Occurrence, now_ms: int) -> S
     parents = [
         ended if parent == ended.job else _newest_for(reading, parent, ended.scheduled_ms) for parent in child.after
     ]
-    if not _have_ended(parents):
+    if not _have_ended(parents) or any(
+        _runs_again(reading, parent, ended.scheduled_ms, {}) for parent in child.after if parent != ended.job
+    ):
         return None
     found = _following(child, parents, free_instant(reading, child, now_ms), now_ms)
+    own = _newest_for(reading, child.id, ended.scheduled_ms)
+    if own is not None and own.parents == found.occurrence.parents:
+        return None  # it was skipped a moment ago, with another one that was
     again = replace(
         found.occurrence,
         manual=True,
@@ -108,6 +113,33 @@ def _replayed(reading: Reading, child: Job, ended: Occurrence, now_ms: int) -> S
         with_children=True,
     )
     return found._replace(occurrence=again)
+
+
+def _runs_again(reading: Reading, name: str, scheduled_ms: int, known: dict[str, bool]) -> bool:
+    """Whether the job follows one that has run again for this time, and has yet to follow that run.
+
+    Of a diamond (`k` after `p`, `g` after both) `g` would follow the old run of `k`, and then the new one too.
+    """
+    if name not in known:
+        job = reading.job(name)
+        own = None if job is None or not job.enabled or not job.follows else _newest_for(reading, name, scheduled_ms)
+        known[name] = (
+            job is not None
+            and own is not None
+            and any(
+                _is_behind(own, _newest_for(reading, parent, scheduled_ms))
+                or _runs_again(reading, parent, scheduled_ms, known)
+                for parent in job.after
+            )
+        )
+    return known[name]
+
+
+def _is_behind(own: Occurrence, parent: Occurrence | None) -> bool:
+    """The parent was replayed with its children, and this is no occurrence that followed the replay."""
+    if parent is None or not parent.replay_of or not parent.with_children:
+        return False
+    return own.parents.get(parent.job) != parent.nominal_ms
 
 
 def _newest_for(reading: Reading, job: str, scheduled_ms: int) -> Occurrence | None:

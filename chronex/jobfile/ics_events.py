@@ -84,7 +84,7 @@ def read_events(data: bytes, begin: int, end: int, floating: Zone) -> EventSpans
 
 
 def _short(error: Exception) -> str:
-    return quoted(str(error).splitlines()[0][:100] if str(error) else type(error).__name__)
+    return escaped(str(error).splitlines()[0][:100] if str(error) else type(error).__name__)
 
 
 def _spans(events: list[Any], span: tuple[int, int], zones: FileZones, budget: StepBudget) -> EventSpans:

@@ -103,8 +103,10 @@ def _numbers(name: str, value: str, low: int, high: int) -> tuple[int, ...]:
 
 def _by_day(value: str) -> tuple[tuple[int, int], ...]:
     words = value.split(",")
-    found = [_BY_DAY.fullmatch(word) for word in words[:_MOST_IN_A_LIST]]
-    if len(words) > _MOST_IN_A_LIST or not all(found):
+    if len(words) > _MOST_IN_A_LIST:
+        raise RecurrenceError(f"BYDAY names {len(words)} weekdays, and at most {_MOST_IN_A_LIST} are read")
+    found = [_BY_DAY.fullmatch(word) for word in words]
+    if not all(found):
         raise RecurrenceError(f"{value[:30]} names no weekdays")
     days = ((int(match[1] or 0), _WEEKDAYS.index(match[2])) for match in found if match is not None)
     return tuple(dict.fromkeys(days))

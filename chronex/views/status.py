@@ -122,6 +122,10 @@ class StoreStatus(NamedTuple):
             hint = f"chronex why {quote(row.job.shown_name)}"
             words = _words_of_never(row, now_ms)
             found.append(Trouble(Severity.WARNING, TroubleCode.JOB_NEVER_RUNS, words, hint, row.job.id))
+        for job in self.never:
+            why = "its calendars leave no time of its schedule" if job.calendars else "no time matches its schedule"
+            words, hint = f"{job.shown_name} never runs: {why}", f"chronex show {quote(job.shown_name)}"
+            found.append(Trouble(Severity.WARNING, TroubleCode.JOB_NEVER_RUNS, words, hint, job.id))
         return found
 
     def _of_nodes(self) -> list[str]:

@@ -209,6 +209,75 @@ def test_the_child_obeys_its_own_overlap_policy() -> None:
     assert [one.state.value for one in chain.of("report")] == ["running", "queued"]
 
 
+def after_all(chain: Chain, now: int) -> list[str]:
+    """Everything that runs ends, one after the other, until nothing does; who was started, in order."""
+    begun: list[str] = []
+    while running := [name for name, launches in chain.running.items() if launches]:
+        now += MINUTE
+        begun += chain.over(running[0], now)
+    return begun
+
+
+DIAMONDS = {
+    "one way is longer": [job("k", after=["etl"]), job("g", after=["k", "etl"])],
+    "two ways": [job("k", after=["etl"]), job("l", after=["etl"]), job("g", after=["k", "l"])],
+    "two ways, one longer": [
+        job("k", after=["etl"]), job("l", after=["etl"]), job("m", after=["l"]), job("n", after=["m"]), job("g", after=["k", "n"]),
+    ],
+    "a switched off one on the longer way": [
+        job("k", after=["etl"]), job("l", after=["etl"]), job("m", after=["l"]), job("g", after=["k", "m"]),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["replay", "backfill"])
+@pytest.mark.parametrize("name", DIAMONDS)
+def test_who_is_reached_by_several_ways_runs_again_once(name: str, how: str) -> None:
+    """It followed the old run of the longer way at once, and then the new one too."""
+    jobs = DIAMONDS[name]
+    chain = Chain(ETL, *jobs)
+    chain.go(AT)
+    assert sorted(after_all(chain, AT)) == sorted(one.id for one in jobs)
+    begins = AT + 30 * MINUTE
+    if name.startswith("a switched off"):
+        jobs = [replace(one, enabled=one.id != "l") for one in jobs]
+        apply_jobs(chain.store, [ETL, *jobs], begins)
+    etl = occurrence_id("etl", AT)
+    chain.store.update(
+        lambda tx: (
+            replay(Records(tx, begins), etl, ANN, "fixed", with_children=True)
+            if how == "replay"
+            else backfill.fill(Records(tx, begins), "etl", AT, ANN, "history")
+        )
+    )
+    assert chain.go(begins) == ["etl"]
+    again = after_all(chain, begins)
+    expected = ["g", "k"] if name.startswith("a switched off") else sorted(one.id for one in jobs)
+    assert sorted(again) == expected
+    newest = chain.of("g")[-1]
+    assert newest.scheduled_ms == AT
+    for parent, nominal_ms in newest.parents.items():
+        assert chain.of(parent)[-1].nominal_ms == nominal_ms, "the newest run of each"
+    assert chain.verify() == []
+
+
+@pytest.mark.parametrize("names", [("k", "g"), ("z", "g"), ("a", "b")], ids="".join)
+def test_who_is_reached_by_several_ways_is_skipped_once(names: tuple[str, str]) -> None:
+    """Where the replayed one fails, all that follow it are skipped at once; whichever of them is asked first."""
+    near, far = names
+    chain = Chain(ETL, job(near, after=["etl"]), job(far, after=[near, "etl"]))
+    chain.go(AT)
+    after_all(chain, AT)
+    begins = AT + 30 * MINUTE
+    chain.store.update(
+        lambda tx: replay(Records(tx, begins), occurrence_id("etl", AT), ANN, "again", with_children=True)
+    )
+    chain.go(begins)
+    chain.over("etl", begins + 1, BAD)
+    assert [state for _, state, _ in chain.states(near)] == ["completed", "skipped"]
+    assert [state for _, state, _ in chain.states(far)] == ["completed", "skipped"]
+
+
 # -- with a schedule -------------------------------------------------------------------------------------------
 
 MONTHLY = job("monthly", HOURLY, ["etl"])
@@ -323,6 +392,31 @@ def test_a_parent_that_no_longer_counts_lets_it_go() -> None:
     chain.go(AT)
     apply_jobs(chain.store, [ETL, chain.jobs[1], replace(MONTHLY, after=())], AT + 1)
     assert chain.go(AT + 2) == ["monthly"]
+
+
+@pytest.mark.parametrize("then", ["never ran", "has completed", "has failed", "runs"])
+def test_other_parents_are_asked_when_the_edit_that_names_them_is_applied(then: str) -> None:
+    """It was let go, and ran though the parent that its file names never had."""
+    chain = Chain(ETL, job("billing", "50 0 * * *" if then != "never ran" else "0 0 1 1 *"), MONTHLY)
+    chain.go(AT - 10 * MINUTE)
+    if then.startswith("has"):
+        chain.over("billing", AT - 5 * MINUTE, GOOD if then == "has completed" else BAD)
+    assert chain.go(AT) == ["etl"]
+    apply_jobs(chain.store, [ETL, chain.jobs[1], replace(MONTHLY, after=("billing",))], AT + 1)
+    begun = chain.go(AT + 2)
+    assert begun == (["monthly"] if then == "has completed" else [])
+    state, reason = chain.states("monthly")[-1][1:]
+    billing = occurrence_id("billing", AT - 10 * MINUTE)
+    assert (state, reason) == {
+        "never ran": ("skipped", "billing has not run yet"),
+        "has completed": ("running", ""),
+        "has failed": ("skipped", f"billing failed: {billing}"),
+        "runs": ("queued", "waits for billing"),
+    }[then]
+    if then == "runs":
+        assert chain.over("etl", AT + 3) == []
+        assert chain.over("billing", AT + 4) == ["monthly"]
+    assert chain.verify() == []
 
 
 def test_it_waits_for_the_child_of_a_parent_too() -> None:

@@ -138,6 +138,9 @@ def _write_occurrences(records: Records, change: JobChange, events: list[Event])
         records.put(one)
     for one in change.added:
         records.create(one)
+    for one in change.rewritten:
+        if one.waits_for:
+            lifecycle.followers.decide_waiting(one)
     lifecycle.decide_waiting_for(change.job_id)
     if change.skipped_span is not None:
         span = {"from_ms": change.skipped_span[0], "to_ms": change.skipped_span[1]}

@@ -300,9 +300,14 @@ def _immediate(
 
 
 def _under(job: Job, waiting: Occurrence, *, is_moved: bool) -> Occurrence | None:
-    """The occurrence under the new version, where that wants it; queued ones are due already and stay."""
+    """The occurrence under the new version, where that wants it; queued ones are due already and stay, unless the job
+    is switched off."""
+    if waiting.state is OccurrenceState.QUEUED and not job.enabled and not waiting.manual:
+        return None
     ours = replace(waiting, version=job.version)
     if waiting.waits_for and not set(waiting.waits_for) <= {*(job.after if job.schedule else ())}:
+        if job.schedule and job.after:  # its parents are others: they are asked when this is written
+            return replace(ours, waits_for=job.after, wait_until_ms=window_over_ms(waiting, options_of(job).window))
         return replace(ours, waits_for=(), wait_until_ms=None, released_ms=job.updated_ms)  # it is decided anew
     if waiting.state is OccurrenceState.QUEUED:
         return replace(ours, wait_until_ms=window_over_ms(waiting, options_of(job).window))

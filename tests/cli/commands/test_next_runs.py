@@ -44,6 +44,7 @@ def test_next_with_calendars(chronex: Chronex) -> None:
         (("--calendar", "moon=full"), "write one of holidays="),
         (("--calendar", "ics=/nowhere.ics"), "cannot read"),
         (("--on-excluded", "next_workday"), "needs --calendar"),
+        (("--on-excluded", "next_workday", "--workday", "1"), "nothing is left to move"),
         (("--on-excluded", "tomorrow"), "use skip, next_workday or previous_workday"),
         (("--workday", "0"), "--workday goes from 1 to 23"),
     ],

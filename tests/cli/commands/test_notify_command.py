@@ -162,13 +162,22 @@ def test_status_tells_the_troubles_as_values_and_fails_the_check(tmp_path: Path,
     ]
 
 
-def test_a_job_that_can_never_run_is_told(tmp_path: Path, capsys: Capture) -> None:
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ('schedule = "0 0 30 2 *"', "no time matches its schedule"),
+        ('schedule = "0 3 * * *"\nonly = ["gone"]', "its calendars leave no time of its schedule"),
+    ],
+    ids=["no such day", "excluded"],
+)
+def test_a_job_that_can_never_run_is_told(tmp_path: Path, capsys: Capture, written: str, why: str) -> None:
     place = Place(tmp_path, "https://hooks.example.com")
-    place.file.write_text(place.file.read_text().replace("0 3 * * *", "0 0 30 2 *"))
+    of_place = place.file.read_text().replace('schedule = "0 3 * * *"', written)
+    place.file.write_text(f'[calendars.gone]\ndates = ["2020-01-01"]\n{of_place}')
     place.apply()
     assert status.run_status(place.store, "json", watch=False, check=True) == 1
     troubles = json.loads(capsys.readouterr().out)["troubles"]
-    assert [one["words"] for one in troubles if one["job"] == "j"] == ["j never runs: no time matches its schedule"]
+    assert [one["words"] for one in troubles if one["job"] == "j"] == [f"j never runs: {why}"]
 
 
 @pytest.mark.parametrize(("schedule", "is_told"), [("0 0 30 2 *", True), ("@once 2020-01-01T00:00:00Z", False)])

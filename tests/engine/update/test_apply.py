@@ -103,6 +103,25 @@ def test_switching_a_job_off_and_on_does_not_catch_up_on_the_time_between() -> N
     assert len(machine.tick(FIRST + DAY + MINUTE)) == 1
 
 
+@pytest.mark.parametrize("after", [(), ("parent",)], ids=["its own job", "a parent"])
+def test_what_waits_for_its_turn_does_not_run_when_its_job_is_switched_off(after: tuple[str, ...]) -> None:
+    """A hundred runs may wait, and a job that is switched off never runs; what a person asked for does."""
+    machine = SteppedEngine("* * * * *", overlap=OverlapPolicy.QUEUE)
+    parents = [Job(id=name, schedule="* * * * *", tasks=(ONE,)) for name in after]
+    child = replace(machine.job, after=after)
+    apply_jobs(machine.store, [child, *parents], START)
+    (running,) = machine.tick(FIRST)
+    machine.tick(FIRST + MINUTE)
+    waiting = FIRST if after else FIRST + MINUTE
+    asked = machine.ask(trigger, "job", at=FIRST + MINUTE + 1).occurrence
+    assert machine.occurrence(waiting).state is OccurrenceState.QUEUED
+    apply_jobs(machine.store, [replace(child, enabled=False), *parents], FIRST + MINUTE + 2)
+    withdrawn = machine.occurrence(waiting)
+    assert (withdrawn.state, withdrawn.reason.code) == (OccurrenceState.CANCELED, ReasonCode.REPLACED)
+    begun = machine.launches_after(running, "success", FIRST + MINUTE + 3) + machine.tick(FIRST + MINUTE + 4)
+    assert [launch.occurrence.id for launch in begun if launch.job.id == "job"] == [asked.id]
+
+
 # -- what waits ------------------------------------------------------------------------------------------
 
 BEFORE = SpreadPolicy(mode="before", duration_ms=2 * HOUR)
