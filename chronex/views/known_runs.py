@@ -127,13 +127,13 @@ def _as_max_leaves(known: KnownRuns, runs: Iterator[ForecastRun]) -> Iterator[Fo
     if left is None:
         yield from runs
         return
-    asked = sum(run.nominal_ms in known.asked for run in known.runs)
-    while (left > 0 or asked > 0) and (run := next(runs, None)) is not None:
-        is_asked = run.nominal_ms in known.asked
-        if is_asked or left > 0:
+    last = max(((run.due_ms, run) for run in known.runs if run.nominal_ms in known.asked), default=None)
+    while (left > 0 or last is not None) and (run := next(runs, None)) is not None:
+        if run.nominal_ms in known.asked or left > 0:
             yield run
             left -= 1
-        asked -= is_asked
+        if last is not None and (run.due_ms, run) >= last:
+            last = None  # those that have not come by then are skipped for others
 
 
 # How many of one job that come with one tick its overlap policy lets start, at once or later.

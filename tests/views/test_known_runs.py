@@ -143,6 +143,20 @@ def test_what_a_person_asked_for_is_to_come_whatever_else_holds(changes: dict[st
     assert (seen.shown, seen.listed) == ([asked_ms], [asked_ms])
 
 
+@pytest.mark.parametrize("schedule", ["0 * * * * {max:1}", "0 * * * * {max:2}"])
+def test_of_several_that_a_person_asked_for_the_first_is_in_the_way_of_the_others(schedule: str) -> None:
+    """A list that waited for the second one would go on for ever."""
+    machine = takes(MINUTE, schedule)
+    machine.run_until(NINE + timedelta(minutes=10))
+    machine.crash()
+    asked = [ask(machine) for _ in range(3)]
+    seen = seen_of(machine)
+    machine.boot()
+    machine.run_for(2 * DAY)
+    began = [one.nominal_ms for one in machine.occurrences("j") if one.started_ms and one.nominal_ms >= asked[0]]
+    assert (seen.shown, seen.listed, began) == (asked[:1], asked[:1], asked[:1])
+
+
 def test_a_run_on_record_is_to_come_however_many_were_made_since() -> None:
     """`show` looked at the newest records alone, and named later runs than the next ones."""
     spread = SpreadPolicy(mode="after", duration_ms=6 * HOUR)
