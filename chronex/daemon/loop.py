@@ -510,10 +510,6 @@ class Daemon:
         if self._conditions is not None:
             self._conditions.stop()
         await self.periodic.stop(but=LEASE)
-        if self._deciding:  # our successor takes up what a store that does not answer records after all
-            _, late = await asyncio.wait(self._deciding, timeout=RECORDED_WITHIN_S)
-            for task in late:
-                task.cancel()
         for close in self.closers:
             await close()
         if not self._stopping.is_set():  # `once`: all that was due runs to its end, later tasks of its jobs too

@@ -18,6 +18,8 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 # A task that takes longer is given up and tried again at its next time.
 LONGEST_RUN_S = 30.0
+# So long is what the store was given to decide waited for at the end.
+DECIDED_WITHIN_S = 5.0
 ReportFn = Callable[[str, dict[str, Any]], None]
 
 
@@ -86,8 +88,12 @@ class PeriodicTasks:
         tasks = [work for task, work in self._busy.items() if not _stays(task, but)]
         for task in tasks:
             task.cancel()
-        if unended := {*tasks, *self._deciding}:
-            await asyncio.wait(unended)
+        if tasks:
+            await asyncio.wait(tasks)
+        if self._deciding:  # our successor takes up what a store that does not answer records after all
+            _, late = await asyncio.wait(self._deciding, timeout=DECIDED_WITHIN_S)
+            for task in late:
+                task.cancel()
 
     async def to_its_end(self, deciding: Coroutine[Any, Any, T]) -> T:
         """A task is given up after a while, and the store records what it was asked all the same: what was claimed so

@@ -119,13 +119,8 @@ class StoreStatus(NamedTuple):
             found.append(_error(TroubleCode.NO_NODE, words, job=job.id))
         found += [_error(TroubleCode.JOB_LATE, f"{job.shown_name} is late", job=job.id) for job in self.late]
         for row in self.never:
-            hint = f"chronex why {quote(row.job.shown_name)}"
-            words = _words_of_never(row, now_ms)
+            words, hint = _words_of_never(row, now_ms), f"chronex show {quote(row.job.shown_name)}"
             found.append(Trouble(Severity.WARNING, TroubleCode.JOB_NEVER_RUNS, words, hint, row.job.id))
-        for job in self.never:
-            why = "its calendars leave no time of its schedule" if job.calendars else "no time matches its schedule"
-            words, hint = f"{job.shown_name} never runs: {why}", f"chronex show {quote(job.shown_name)}"
-            found.append(Trouble(Severity.WARNING, TroubleCode.JOB_NEVER_RUNS, words, hint, job.id))
         return found
 
     def _of_nodes(self) -> list[str]:
@@ -189,8 +184,10 @@ def _words_of_never(row: Row, now_ms: int) -> str:
     name = row.job.shown_name
     if row.not_before_ms is not None:
         return f"{name} does not run: none of its next {MOST_BARRED} times can start"
-    has_times = next_instant(row.job, now_ms) is not None
-    return f"{name} never runs: {'none of its times can start' if has_times else 'no time matches its schedule'}"
+    if next_instant(row.job, now_ms) is not None:
+        return f"{name} never runs: none of its times can start"
+    why = "its calendars leave no time of its schedule" if row.job.calendars else "no time matches its schedule"
+    return f"{name} never runs: {why}"
 
 
 def _error(code: TroubleCode, words: str, hint: str = "", job: str = "") -> Trouble:
