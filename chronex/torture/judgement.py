@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from chronex.model.occurrence import Occurrence
+from chronex.model.reasons import text_of
 from chronex.model.states import OccurrenceState, is_final
 from chronex.storage import journal
 from chronex.storage.ports import Store
@@ -110,7 +111,7 @@ def _instants_without_outcome(job: str, distance_ms: int, found: list[Occurrence
         f"{job} at {rfc3339(one.nominal_ms)} is still {one.state.value}" for one in found if not is_final(one.state)
     ]
     return findings + [
-        f"{job} at {rfc3339(one.nominal_ms)} was canceled, and nobody had asked for that"
+        f"{job} at {rfc3339(one.nominal_ms)} was canceled ({text_of(one.reason)}), and nobody had asked for that"
         for one in found
         if one.state is OccurrenceState.CANCELED
     ]
