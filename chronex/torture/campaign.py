@@ -41,6 +41,7 @@ from chronex_store.postgres.pg_frozen import holds_store
 TICK, LONG, ASKED = "tick", "long", "asked"
 # Two jobs of one group, of which one may run at a time, on whichever nodes they are.
 TURNS = ("turn-a", "turn-b")
+_NEVER = "@once 9999-12-31T00:00:00Z"
 ONE_AT_A_TIME = GroupSettings("turns", limit=1)
 EVERY_MS = {TICK: 1_000, LONG: 10_000, **dict.fromkeys(TURNS, 3_000)}
 # At the usual pace: longer than a lease, so that the node is given up and comes back.
@@ -217,7 +218,8 @@ class Campaign:
             node.signal_all(signal.SIGCONT)
             if not node.is_running:
                 node.start()
-        self._apply([replace(job, enabled=False) for job in self._jobs()])
+        # Of jobs that are switched off what waits for its turn would be withdrawn.
+        self._apply([replace(job, schedule=_NEVER) if job.schedule else job for job in self._jobs()])
         self._until(lambda: self._open() == 0, "the end of all that was begun", _QUIET_WITHIN_MS)
         for node in self.nodes:
             node.leave()

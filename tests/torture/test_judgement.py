@@ -72,7 +72,7 @@ def test_an_instant_without_a_record_is_found() -> None:
     [
         ({"state": OccurrenceState.QUEUED, "finished_ms": None}, "is still queued"),
         ({"started_ms": None}, "ran, and the store has no start of it"),
-        ({"state": OccurrenceState.CANCELED}, "was canceled, and nobody had asked for that"),
+        ({"state": OccurrenceState.CANCELED}, "was canceled (), and nobody had asked for that"),
     ],
 )
 def test_a_record_that_does_not_fit_what_happened_is_found(changes: dict[str, Any], words: str) -> None:
