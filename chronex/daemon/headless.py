@@ -23,6 +23,7 @@ from chronex.daemon.log_handlers import log_event
 from chronex.daemon.loop import Daemon
 from chronex.daemon.maintenance import add_maintenance
 from chronex.daemon.metrics_server import serve_metrics
+from chronex.daemon.once import OnceEnds
 from chronex.daemon.periodic_tasks import PeriodicTask
 from chronex.daemon.registration import node_at, workplace_on
 from chronex.daemon.reload import JobFileSource, Reloader, file_source
@@ -37,12 +38,8 @@ from chronex.keeper.keepers import UNPACKED_ANEW, Keepers
 from chronex.model.event import Event
 from chronex.model.groups import CatchUpPace, GroupSettings
 from chronex.model.job import Job
-from chronex.model.occurrence import Attempt
 from chronex.model.policies import StopMode
-from chronex.model.reasons import text_of
-from chronex.model.states import AttemptState, OccurrenceState, RunState
 from chronex.run import LogDirectory, RunContext
-from chronex.run.environment import instant_text
 from chronex.storage.journal import append
 from chronex.storage.records import Reading
 from chronex_store.daemon_lock import acquire_daemon_lock
@@ -132,7 +129,7 @@ def run_headless(
             _when_there_is_space(lambda: _apply_at_start(store, jobs, settings, file, groups), waits=is_service)
         raise_descriptor_limit(settings.max_concurrent_jobs)
         daemon = _build_daemon(store, location, settings)
-        ends = _Ends()
+        ends = OnceEnds()
         if once:
             daemon.executor.on_end = ends.note
             daemon.engine.pace = ALL_AT_ONCE
@@ -255,47 +252,6 @@ def _build_daemon(store: OpenedStore, location: StoreLocation, settings: Schedul
     engine = Engine(store, node.id, settings.max_concurrent_jobs)
     keepers = Keepers(place.state.resolve(), logs.path.resolve(), node.id, starts_at_once=True)
     return Daemon(store, engine, run_context, node, settings, keepers=keepers)
-
-
-# At the end of `run --once` the log names so many that wait.
-_MOST_LEFT_NAMED = 20
-
-
-class _Ends:
-    """How `run --once` ended: the occurrences of which an attempt ended, and those that are left to the next call."""
-
-    def __init__(self) -> None:
-        self._noted: dict[tuple[str, int], None] = {}
-
-    def note(self, attempt: Attempt, _state: AttemptState) -> None:
-        self._noted[attempt.job, attempt.nominal_ms] = None
-
-    def any_failed(self, reading: Reading) -> bool:
-        """Has one not completed? One that completed with errors has, and the log says so."""
-        found = [reading.occurrence(job, nominal_ms) for job, nominal_ms in self._noted]
-        for one in found:
-            if one is not None and one.errors:
-                fields = {"job": one.job, "occurrence": one.id, "errors": one.errors, "reason": text_of(one.reason)}
-                log_event(log, "completed with errors", fields, logging.WARNING)
-        return any(one is None or one.state is not OccurrenceState.COMPLETED for one in found)
-
-    def any_left(self, reading: Reading) -> bool:
-        """Is a retry due later? The log says so, and who waits for a condition, a rate, a window or anything else."""
-        runs = (run for one in reading.active() for run in reading.runs(one.job, one.nominal_ms))
-        retries = [run for run in runs if run.state is RunState.RETRY]
-        left = [(run.job, run.nominal_ms, run.task, "waits for its next attempt") for run in retries]
-        left += [
-            (one.job, one.nominal_ms, "", text_of(one.reason)) for one in reading.waiting(limit=_MOST_LEFT_NAMED)
-        ]
-        for job, nominal_ms, task, why in left[:_MOST_LEFT_NAMED]:
-            fields = {
-                "job": job,
-                **({"task": task} if task else {}),
-                "nominal": instant_text(nominal_ms),
-                "reason": why,
-            }
-            log_event(log, "left for the next call", fields)
-        return bool(retries)
 
 
 # One press of Ctrl-C reaches a one-file program twice: from the terminal, and from its starter, which passes it on.

@@ -17,6 +17,7 @@ from chronex.daemon.condition_watch import ConditionWatch
 from chronex.daemon.executor import Executor
 from chronex.daemon.function_guard import FunctionGuard
 from chronex.daemon.log_handlers import log_event
+from chronex.daemon.once import has_run_all
 from chronex.daemon.periodic_tasks import Faults, PeriodicTask, PeriodicTasks
 from chronex.daemon.registration import (
     RENEW_S,
@@ -323,7 +324,7 @@ class Daemon:
                     continue
                 self.executor.prestart.discard(until_ms=tick_ms)  # a later instant is still to come
                 if once:
-                    if was_idle and await self._has_run_all():
+                    if was_idle and (self.away or await has_run_all(self.engine, self.executor, self._watch)):
                         break
                     await self._sleep(self._check_conditions(None) if self.engine.awaits_conditions else None, seen)
                     continue
@@ -358,15 +359,6 @@ class Daemon:
         self.engine.due_until_ms = self.clock.wall_ms()
         self.executor.on_idle = self._woken.set
         await self.periodic.stop(but=LEASE)
-
-    async def _has_run_all(self) -> bool:
-        """Whether nothing runs, and who waits for a condition has had an answer. The next call asks again."""
-        if not self.executor.is_idle or self.away or not self.engine.awaits_conditions:
-            return self.executor.is_idle
-        with contextlib.suppress(StoreError):  # it is away
-            if not await self._watch().has_asked_for_all():
-                return False
-        return not self.engine.has_news  # what was found while that was read is for the next tick
 
     async def _tick(self, detector: WakeupDetector, most: int) -> Tick:
         """Decide what is due. Attempts of earlier ticks go on starting while the store commits."""
