@@ -134,7 +134,8 @@ def _names_at(text: str, line_start: int, left: str) -> tuple[Iterator[tuple[str
         return ((one, "", VALUE) for one in words), word[2]
     if (parent := _PARENT.search(left)) is not None:
         jobs = dict.fromkeys(header[1] for header in _JOB_HEADER.finditer(text))
-        return ((name, "job", VALUE) for name in jobs), parent[1]
+        own = [header[1] for header in _JOB_HEADER.finditer(text, 0, line_start)][-1:]
+        return ((name, "job", VALUE) for name in jobs if name not in own), parent[1]
     return None
 
 
@@ -153,7 +154,7 @@ def _words_of(text: str, line_start: int, left: str, key: str) -> tuple[str, ...
 
 
 def _tasks_of_job(text: str, line_start: int) -> list[str]:
-    """The names of the tasks of the job whose table the line is in."""
+    """The names of the other tasks of the job whose table the line is in."""
     headers = list(_HEADER.finditer(text))
     here = [header for header in headers if header.start() < line_start]
     job = _TASKS_HEADER.match(text, here[-1].start()) if here else None
@@ -162,7 +163,7 @@ def _tasks_of_job(text: str, line_start: int) -> list[str]:
     found: list[str] = []
     for index, header in enumerate(headers):
         own = _TASKS_HEADER.match(text, header.start())
-        if own is not None and own[1] == job[1]:
+        if own is not None and own[1] == job[1] and header.start() != here[-1].start():
             end = headers[index + 1].start() if index + 1 < len(headers) else len(text)
             found += _TASK_NAME.findall(text, header.end(), end)
     return found

@@ -63,6 +63,8 @@ class ValuesFile:
         """What the command left in it; the file is removed."""
         try:
             written = self._read()
+        except LogDirectoryError:  # a link, a directory, or a pipe
+            return HandedValues({}, f"{OUTPUT_VARIABLE} names no plain file any more: nothing is handed over")
         finally:
             self.remove()
         if not written:
@@ -75,10 +77,7 @@ class ValuesFile:
     def _read(self) -> bytes:
         if self._descriptor >= 0:
             return os.pread(self._descriptor, _MOST_READ + 1, 0)
-        try:
-            descriptor = self._logs.open_if_there(self._name)
-        except LogDirectoryError:
-            return b""  # something else lies there
+        descriptor = self._logs.open_if_there(self._name)
         if descriptor is None:  # mostly nothing is handed over
             self._is_gone = True
             return b""

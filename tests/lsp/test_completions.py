@@ -64,7 +64,7 @@ def offered(path: str, marked: str) -> dict[str, str]:
         ("chronex.toml", '[jobs.a]\ndst = { gap = "end", overlap = "¦" }', {"first", "both", "by-kind"}, {"queue"}),
         ("chronex.toml", '[jobs.a.parameters]\nlevel = { type = "¦', {"integer", "choice"}, {"schedule"}),
         ("chronex.toml", '[jobs.a]\ndescription = "¦"', set(), {"schedule"}),
-        ("chronex.toml", '[jobs.a]\n[jobs.b]\nafter = "¦"', {"a", "b"}, {"schedule"}),
+        ("chronex.toml", '[jobs.a]\n[jobs.b]\nafter = "¦"', {"a"}, {"schedule", "b"}),
         ("chronex.toml", '[jobs.a]\n[jobs.b]\nafter = ["b", "¦', {"a"}, {"schedule"}),
         ("chronex.toml", "[jobs.a]\n¦", {"after", "parameters"}, {"needs"}),
         (

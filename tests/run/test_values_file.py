@@ -99,10 +99,12 @@ def test_a_secret_is_hidden_in_a_value(tmp_path: Path) -> None:
     assert result.values == {"url": "https://app:[redacted]@host"}
 
 
-def test_a_link_in_the_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("put", ["ln -s ../private", "ln ../private", "mkfifo"])
+def test_something_else_in_the_place_of_the_file_is_not_read_and_told(tmp_path: Path, put: str) -> None:
     (tmp_path / "private").write_text("KEY=1\n")
-    result = ran(tmp_path, f'ln -s "{tmp_path}/private" "$CHRONEX_OUTPUT"')
+    result = ran(tmp_path, f'cd "{tmp_path}/logs" && {put} "$CHRONEX_OUTPUT"')
     assert result.values == {}
+    assert result.values_problem == "CHRONEX_OUTPUT names no plain file any more: nothing is handed over"
     assert (tmp_path / "private").read_text() == "KEY=1\n"
     assert list((tmp_path / "logs").iterdir()) == []
 
