@@ -116,7 +116,7 @@ class Executor:
         self._work: set[asyncio.Task[None]] = set()
         self._commands: dict[str, asyncio.Task[None]] = {}  # those of `_work` that wait for a command
         self._starting: dict[str, asyncio.Task[None]] = {}
-        self.on_idle: Callable[[], None] = lambda: None
+        self.on_idle: Callable[[], None] = lambda: None  # called when the last of `_work` is over
         self._stopping = False
         self._leaving = False
 

@@ -78,7 +78,7 @@ def spawn(
 
 
 def is_dumpable() -> bool:
-    """As Linux calls it: whether others of its user may see what this process has open; not after a change of it."""
+    """Whether Linux lets others of its user see what this process has open; after a change of user it does not."""
     return bool(_library().quick.prctl(_GET_DUMPABLE, 0, 0, 0, 0) == 1)
 
 

@@ -93,7 +93,9 @@ def _with_part(rule: Recurrence, name: str, value: str) -> Recurrence:
 
 def _numbers(name: str, value: str, low: int, high: int) -> tuple[int, ...]:
     words = value.split(",")
-    if len(words) > _MOST_IN_A_LIST or not all(_NUMBER.fullmatch(word) for word in words):
+    if len(words) > _MOST_IN_A_LIST:
+        raise RecurrenceError(f"{name} names {len(words)} numbers, and at most {_MOST_IN_A_LIST} are read")
+    if not all(_NUMBER.fullmatch(word) for word in words):
         raise RecurrenceError(f"{name}={value[:30]} is no list of numbers")
     found = tuple(dict.fromkeys(int(word) for word in words))
     if any(not low <= number <= high or number == 0 for number in found):

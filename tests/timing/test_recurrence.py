@@ -81,6 +81,7 @@ REFUSED = {
     "FREQ=YEARLY;BYWEEKNO=20": "BYWEEKNO is not followed",
     "FREQ=DAILY;BYMONTHDAY=99": "out of range",
     "FREQ=DAILY;BYMONTH=x": "no list of numbers",
+    "FREQ=DAILY;BYMONTH=" + ",".join(["1"] * 801): "BYMONTH names 801 numbers, and at most 800",
     "FREQ=WEEKLY;BYDAY=2MO": "a numbered weekday",
     "FREQ=DAILY;UNTIL=soon": "no date",
     "FREQ=DAILY;COUNT=99999999999999999999": "no list of numbers",
